@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and fixtures for every suite.
+
+    pytest                                       what this machine can run
+    pytest device_tests/hardware --port URL --board NAME      the same suite on a real board
+
+Tests that need the reference models and pictures find them beside the checkout, in ../shared/data.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options of the hardware suite."""
+    group = parser.getgroup("arenite")
+    group.addoption("--port", default=None, help="serial port or pyserial URL of a board")
+    group.addoption("--board", default=None, help="name of the board at --port")
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The checkout's top folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of reference models and pictures, or a skip."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the reference models (../shared/data) are not beside this checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def need_tool() -> Callable[[str], str]:
+    """Returns a program's path, or skips the test that asked for it."""
+
+    def find(name: str) -> str:
+        path = shutil.which(name)
+        if path is None:
+            pytest.skip(f"{name} is not installed")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def arenite_command(repository: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command line in a process of its own: `arenite_command("inspect", path, cwd=...)`."""
+
+    def run(
+        *arguments: str | Path,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+        timeout_s: float = 300,
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "arenite", *map(str, arguments)],
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever the bytes are, reading a model gives a graph or a ModelError: never another exception."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arenite.errors import AreniteError, ModelError
+from arenite.tflite_graph import parse_graph, printable, read_graph
+from arenite_codegen.legalise import legalise
+from support.graphs import KINDS, random_graph
+
+MODELS = [random_graph(kind, 3).model_bytes for kind in sorted(KINDS)]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_graph_holds_what_the_file_says(kind: str) -> None:
+    case = random_graph(kind, 3)
+    graph = parse_graph(case.model_bytes)
+    assert kind.removesuffix("_CONV") in {op.kind for op in graph.operators}
+    for index, values in zip(graph.inputs, case.inputs, strict=True):
+        assert graph.tensors[index].shape == values.shape
+        assert graph.tensors[index].dtype == str(values.dtype)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(MODELS), st.data())
+def test_damaged_files_are_refused_by_one_error(model: bytes, data: st.DataObject) -> None:
+    damaged = bytearray(model)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(damaged) - 1))
+        damaged[place] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.one_of(st.just(len(damaged)), st.integers(0, len(damaged))))
+    try:
+        legalise(parse_graph(bytes(damaged[:cut])))
+    except AreniteError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize("content", [b"", b"TFL3", b"\0\0\0\0TFL3", b"PK\x03\x04 a zip file", b"\x89HDF\r\n\x1a\n" * 4])
+def test_other_files_are_not_models(content: bytes) -> None:
+    with pytest.raises(ModelError):
+        parse_graph(content)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"nowhere\.tflite"):
+        read_graph(tmp_path / "nowhere.tflite")
+
+
+def test_a_name_cannot_break_a_message() -> None:
+    assert printable("a*/\n\x1b[31m\\") == "a?/??[31m?"
+    assert len(printable("x" * 500)) == 60
+
+
+def test_constants_are_typed_and_shaped() -> None:
+    graph = parse_graph(random_graph("CONV_2D", 5).model_bytes)
+    weights = graph.tensors[graph.operators[0].inputs[1]]
+    assert weights.data is not None
+    assert weights.data.dtype == np.int8
+    assert weights.data.shape == weights.shape

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds small TFLite files tensor by tensor, for tests that need a graph no converter would emit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import numpy.typing as npt
+from ai_edge_litert import schema_py_generated as schema
+
+__all__ = ["ModelBuilder"]
+
+_TENSOR_TYPES = {
+    "int8": schema.TensorType.INT8,
+    "uint8": schema.TensorType.UINT8,
+    "int16": schema.TensorType.INT16,
+    "int32": schema.TensorType.INT32,
+    "int64": schema.TensorType.INT64,
+    "float32": schema.TensorType.FLOAT32,
+}
+
+
+class ModelBuilder:
+    """A model of one subgraph: add tensors, add operators, finish.
+
+    Example:
+        builder = ModelBuilder()
+        x = builder.tensor("x", (1, 4), "int8", scales=[0.1], zero_points=[3])
+        y = builder.tensor("y", (1, 4), "int8", scales=[0.1], zero_points=[3])
+        builder.operator("RELU", [x], [y])
+        model_bytes = builder.finish([x], [y])
+    """
+
+    def __init__(self) -> None:
+        self._buffers: list[Any] = [_buffer(None)]
+        self._tensors: list[Any] = []
+        self._operators: list[Any] = []
+        self._codes: list[tuple[str, int]] = []
+        self._metadata: list[Any] = []
+
+    def tensor(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: str,
+        *,
+        scales: Sequence[float] | None = None,
+        zero_points: Sequence[int] | None = None,
+        axis: int = 0,
+        data: npt.NDArray[Any] | None = None,
+    ) -> int:
+        """Adds a tensor and returns its index.
+
+        Args:
+            name: The tensor's name, any text.
+            shape: Its shape; an empty one is a scalar.
+            dtype: "int8", "uint8", "int16", "int32", "int64" or "float32".
+            scales: One scale, or one for each index along `axis`; None leaves the tensor unquantised.
+            zero_points: As many as scales; None is all zero.
+            axis: The quantised dimension of per-channel scales.
+            data: Constant contents, of the stated shape and type.
+        """
+        tensor = schema.TensorT()
+        tensor.name = name
+        tensor.shape = [int(extent) for extent in shape]
+        tensor.type = _TENSOR_TYPES[dtype]
+        tensor.buffer = self._constant(name, tuple(shape), dtype, data)
+        tensor.quantization = _quantisation(scales, zero_points, axis)
+        self._tensors.append(tensor)
+        return len(self._tensors) - 1
+
+    def operator(
+        self,
+        kind: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        *,
+        version: int = 1,
+        options: str | None = None,
+        **attributes: Any,
+    ) -> int:
+        """Adds an operator and returns its index.
+
+        Args:
+            kind: A name of TFLite's BuiltinOperator enumeration, such as "CONV_2D".
+            inputs: Tensor indices; -1 is an absent optional input.
+            outputs: Tensor indices.
+            version: The operator's version in the file.
+            options: Name of the options table without "T" ("Conv2DOptions"); None for none.
+            attributes: Fields of that table by their names in the schema ("strideW").
+        """
+        operator = schema.OperatorT()
+        operator.opcodeIndex = self._code(kind, version)
+        operator.inputs = [int(index) for index in inputs]
+        operator.outputs = [int(index) for index in outputs]
+        if options is not None:
+            operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
+            operator.builtinOptions = getattr(schema, f"{options}T")()
+            for field, value in attributes.items():
+                if not hasattr(operator.builtinOptions, field):
+                    raise AttributeError(f"{options} has no field {field}")
+                setattr(operator.builtinOptions, field, value)
+        self._operators.append(operator)
+        return len(self._operators) - 1
+
+    def metadata(self, name: str, payload: bytes) -> None:
+        """Adds a metadata entry to the file."""
+        entry = schema.MetadataT()
+        entry.name = name
+        entry.buffer = len(self._buffers)
+        self._buffers.append(_buffer(np.frombuffer(payload, np.uint8)))
+        self._metadata.append(entry)
+
+    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        """Packs the model with these graph inputs and outputs."""
+        subgraph = schema.SubGraphT()
+        subgraph.name = "main"
+        subgraph.tensors = self._tensors
+        subgraph.operators = self._operators
+        subgraph.inputs = [int(index) for index in inputs]
+        subgraph.outputs = [int(index) for index in outputs]
+        model = schema.ModelT()
+        model.version = 3
+        model.description = "built by a test"
+        model.operatorCodes = [_operator_code(kind, version) for kind, version in self._codes]
+        model.subgraphs = [subgraph]
+        model.buffers = self._buffers
+        model.metadata = self._metadata
+        packer = flatbuffers.Builder(1024)
+        packer.Finish(model.Pack(packer), b"TFL3")
+        return bytes(packer.Output())
+
+    def _constant(self, name: str, shape: tuple[int, ...], dtype: str, data: npt.NDArray[Any] | None) -> int:
+        if data is None:
+            return 0
+        if data.shape != shape or data.dtype != np.dtype(dtype):
+            raise ValueError(f"{name}: data is {data.dtype}{data.shape}, the tensor {dtype}{shape}")
+        self._buffers.append(_buffer(np.frombuffer(data.tobytes(), np.uint8)))
+        return len(self._buffers) - 1
+
+    def _code(self, kind: str, version: int) -> int:
+        if (kind, version) not in self._codes:
+            self._codes.append((kind, version))
+        return self._codes.index((kind, version))
+
+
+def _buffer(data: npt.NDArray[np.uint8] | None) -> Any:
+    buffer = schema.BufferT()
+    buffer.data = data
+    return buffer
+
+
+def _quantisation(scales: Sequence[float] | None, zero_points: Sequence[int] | None, axis: int) -> Any:
+    if scales is None:
+        return None
+    quantisation = schema.QuantizationParametersT()
+    quantisation.scale = [float(scale) for scale in scales]
+    quantisation.zeroPoint = [int(point) for point in zero_points or [0] * len(scales)]
+    quantisation.quantizedDimension = axis
+    return quantisation
+
+
+def _operator_code(kind: str, version: int) -> Any:
+    code = schema.OperatorCodeT()
+    builtin = getattr(schema.BuiltinOperator, kind)
+    code.builtinCode = builtin
+    code.deprecatedBuiltinCode = min(builtin, 127)
+    code.version = version
+    return code

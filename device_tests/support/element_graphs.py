@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random graphs of dense, element-wise and shape operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from support.builder import ModelBuilder
+from support.choices import Choices
+from support.graph_case import ACTIVATIONS, GraphCase, case, mac_quantisation
+
+__all__ = ["add", "fully_connected", "quantize", "relu", "relu6", "reshape", "softmax", "transpose"]
+
+
+def fully_connected(choices: Choices) -> GraphCase:
+    """FULLY_CONNECTED: per tensor or per channel, ranks 2 to 4, with and without bias and keep_num_dims."""
+    depth, units = choices.pick([choices.channels(), choices.integer(34, 300)]), choices.channels()
+    batch, keep = choices.batch(), choices.chance(30)
+    shape, out_shape = _dense_shapes(choices, batch, depth, units, keep)
+    per_channel = choices.chance(50)
+    q = mac_quantisation(choices, depth, units, per_channel)
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[q.input_scale], zero_points=[q.input_zero_point])
+    weights = choices.weights((units, depth))
+    w = builder.tensor("w", (units, depth), "int8", scales=q.weight_scales, data=weights)
+    bias = -1
+    if q.bias is not None:
+        bias = builder.tensor("b", (units,), "int32", scales=q.bias_scales, data=q.bias)
+    y = builder.tensor("y", out_shape, "int8", scales=[q.output_scale], zero_points=[q.output_zero_point])
+    builder.operator(
+        "FULLY_CONNECTED",
+        [x, w, bias],
+        [y],
+        version=4,
+        options="FullyConnectedOptions",
+        keepNumDims=keep,
+        fusedActivationFunction=ACTIVATIONS[q.activation],
+    )
+    manner = "per channel" if per_channel else "per tensor"
+    text = f"FULLY_CONNECTED {shape}->{out_shape} {manner} {q.summary}"
+    return case(choices, text, builder, [(x, shape, "int8", q.input_zero_point)], y)
+
+
+def add(choices: Choices) -> GraphCase:
+    """ADD of equal shapes or broadcast, either side, two inputs or one and a constant."""
+    first, second = _add_shapes(choices)
+    activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
+    scales = [choices.real(0.004, 0.1), choices.real(0.004, 0.1)]
+    out_scale = float(np.float32(math.hypot(*scales) * choices.real(0.4, 1.5)))
+    points = [choices.zero_point(), choices.zero_point()]
+    out_point = choices.matching_zero_point(max(-128, min(127, sum(points))))
+    constant = choices.pick([None, None, 0, 1])
+    builder = ModelBuilder()
+    shapes = [first, second]
+    tensors = [
+        builder.tensor(
+            "ab"[side],
+            shapes[side],
+            "int8",
+            scales=[scales[side]],
+            zero_points=[points[side]],
+            data=choices.bytes_of(shapes[side]) if side == constant else None,
+        )
+        for side in (0, 1)
+    ]
+    out_shape = np.broadcast_shapes(first, second)
+    y = builder.tensor("y", out_shape, "int8", scales=[out_scale], zero_points=[out_point])
+    builder.operator(
+        "ADD",
+        tensors,
+        [y],
+        version=2,
+        options="AddOptions",
+        fusedActivationFunction=ACTIVATIONS[activation],
+    )
+    text = f"ADD {first}+{second} constant={constant} {activation} zero points {points}->{out_point}"
+    inputs = [(tensors[side], shapes[side], "int8", points[side]) for side in (0, 1) if side != constant]
+    return case(choices, text, builder, inputs, y)
+
+
+def softmax(choices: Choices) -> GraphCase:
+    """SOFTMAX over the last axis, ranks 2 to 4, any input scale and zero point."""
+    shape = _small_shape(choices, choices.pick([2, 2, 3, 4]))
+    scale, point = choices.real(1e-4, 1.0), choices.zero_point()
+    beta = choices.pick([1.0, 1.0, 1.0, 0.5, 2.0])
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    y = builder.tensor("y", shape, "int8", scales=[1 / 256], zero_points=[-128])
+    builder.operator("SOFTMAX", [x], [y], version=2, options="SoftmaxOptions", beta=beta)
+    text = f"SOFTMAX {shape} scale {scale:.4g} zero point {point} beta {beta}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def reshape(choices: Choices) -> GraphCase:
+    """RESHAPE by a constant tensor, sometimes with one extent left to be inferred."""
+    shape = _small_shape(choices, choices.pick([2, 3, 4]))
+    size = math.prod(shape)
+    target = choices.pick([(size,), (1, size), (shape[0], size // shape[0]), shape[::-1], (1, *shape)[:4]])
+    if math.prod(target) != size:
+        target = (1, size)
+    asked = list(target)
+    if choices.chance(30):
+        asked[choices.integer(0, len(asked) - 1)] = -1
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    wanted = builder.tensor("shape", (len(asked),), "int32", data=np.array(asked, np.int32))
+    y = builder.tensor("y", target, "int8", scales=[scale], zero_points=[point])
+    builder.operator("RESHAPE", [x, wanted], [y], options="ReshapeOptions", newShape=asked)
+    return case(choices, f"RESHAPE {shape}->{asked}", builder, [(x, shape, "int8", point)], y)
+
+
+def transpose(choices: Choices) -> GraphCase:
+    """TRANSPOSE: NCHW to NHWC and back, and any other order of 2 to 4 axes that leaves the batch alone."""
+    rank = choices.pick([4, 4, 4, 3, 2])
+    shape = _small_shape(choices, rank)
+    order = _permutation(choices, shape)
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    axes = builder.tensor("perm", (rank,), "int32", data=np.array(order, np.int32))
+    out_shape = [shape[axis] for axis in order]
+    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    builder.operator("TRANSPOSE", [x, axes], [y], version=2, options="TransposeOptions")
+    return case(choices, f"TRANSPOSE {shape} by {order}", builder, [(x, shape, "int8", point)], y)
+
+
+def quantize(choices: Choices) -> GraphCase:
+    """QUANTIZE between int8 and uint8, equal and unequal scales."""
+    source, target = choices.pick([("int8", "int8"), ("uint8", "int8"), ("int8", "uint8")])
+    shape = _small_shape(choices, choices.pick([2, 4]))
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point(source)
+    if choices.chance(30) and source != target:
+        out_scale, out_point = scale, point + (128 if target == "uint8" else -128)
+    else:
+        out_scale = float(np.float32(scale * choices.real(0.2, 4.0)))
+        shift = 128 * ((target == "uint8") - (source == "uint8"))
+        out_point = point + shift if choices.chance(50) else choices.zero_point(target)
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, source, scales=[scale], zero_points=[point])
+    y = builder.tensor("y", shape, target, scales=[out_scale], zero_points=[out_point])
+    builder.operator("QUANTIZE", [x], [y], version=2, options="QuantizeOptions")
+    text = f"QUANTIZE {shape} {source} {scale:.4g}/{point} -> {target} {out_scale:.4g}/{out_point}"
+    return case(choices, text, builder, [(x, shape, source, point)], y)
+
+
+def relu(choices: Choices) -> GraphCase:
+    """RELU by itself, scales that may differ."""
+    shape = _small_shape(choices, choices.pick([2, 4]))
+    scale, point = choices.real(1e-3, 0.5), _positive_zero_point(choices)
+    same = choices.chance(50)
+    out_scale = scale if same else float(np.float32(scale * choices.real(0.3, 3.0)))
+    out_point = point if same else choices.matching_zero_point(point)
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    y = builder.tensor("y", shape, "int8", scales=[out_scale], zero_points=[out_point])
+    builder.operator("RELU", [x], [y], version=2)
+    text = f"RELU {shape} {scale:.4g}/{point} -> {out_scale:.4g}/{out_point}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def relu6(choices: Choices) -> GraphCase:
+    """RELU6 by itself; both sides share scale and zero point, as TFLite asks."""
+    shape = _small_shape(choices, choices.pick([2, 4]))
+    scale, point = choices.real(6 / 400, 6 / 30), _positive_zero_point(choices)
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    y = builder.tensor("y", shape, "int8", scales=[scale], zero_points=[point])
+    builder.operator("RELU6", [x], [y], version=2)
+    text = f"RELU6 {shape} {scale:.4g}/{point}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def _positive_zero_point(choices: Choices) -> int:
+    """Mostly below 127, above which no positive value exists."""
+    point = choices.zero_point()
+    return 0 if point == 127 and choices.chance(80) else point
+
+
+def _small_shape(choices: Choices, rank: int) -> tuple[int, ...]:
+    middle = [choices.integer(1, 9) for _ in range(rank - 2)]
+    return (choices.batch(), *middle, choices.channels())
+
+
+def _dense_shapes(
+    choices: Choices, batch: int, depth: int, units: int, keep: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if keep:
+        middle = [choices.integer(1, 4) for _ in range(choices.integer(1, 2))]
+        return (batch, *middle, depth), (batch, *middle, units)
+    if choices.chance(30) and depth % 6 == 0:
+        return (batch, 2, 3, depth // 6), (batch, units)
+    return (batch, depth), (batch, units)
+
+
+def _add_shapes(choices: Choices) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    n, h, w, c = choices.batch(), choices.integer(1, 9), choices.integer(1, 9), choices.channels()
+    full = (n, h, w, c)
+    other: Sequence[tuple[int, ...]] = [
+        full,
+        full,
+        (1, 1, 1, c),
+        (c,),
+        (1,),
+        (),
+        (n, 1, w, c),
+        (n, h, 1, c),
+        (n, h, w, 1),
+        (1, h, w, c),
+        *([(h, w, c)] if n == 1 else []),
+    ]
+    pair: tuple[tuple[int, ...], tuple[int, ...]] = (full, choices.pick(other))
+    if choices.chance(15):
+        pair = ((n, 1, w, c), (n, h, 1, c))
+    if choices.chance(15):
+        pair = ((n, c), choices.pick([(n, c), (1, c), (c,)]))
+    return pair[::-1] if choices.chance(40) else pair
+
+
+def _permutation(choices: Choices, shape: Sequence[int]) -> tuple[int, ...]:
+    rank = len(shape)
+    if rank == 4 and choices.chance(60):
+        return choices.pick([(0, 2, 3, 1), (0, 3, 1, 2)])
+    rest = list(range(rank))
+    # A leading extent that stays the same is the batch.
+    first = [rest.pop(0)] if rank == 4 or shape[0] in (1, *shape[1:]) else []
+    return (*first, *(rest.pop(choices.integer(0, len(rest) - 1)) for _ in range(len(rest))))

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random graphs of one operator each, by seed or as a hypothesis strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+
+from support import element_graphs, spatial_graphs
+from support.choices import Choices
+from support.graph_case import GraphCase
+
+__all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
+
+KINDS: dict[str, Callable[[Choices], GraphCase]] = {
+    "CONV_2D": spatial_graphs.conv_2d,
+    "DEPTHWISE_CONV_2D": spatial_graphs.depthwise_conv_2d,
+    "FULLY_CONNECTED": element_graphs.fully_connected,
+    "ADD": element_graphs.add,
+    "AVERAGE_POOL_2D": spatial_graphs.average_pool_2d,
+    "MAX_POOL_2D": spatial_graphs.max_pool_2d,
+    "MEAN": spatial_graphs.mean,
+    "SOFTMAX": element_graphs.softmax,
+    "PAD": spatial_graphs.pad,
+    "PAD_CONV": spatial_graphs.pad_conv,
+    "RESHAPE": element_graphs.reshape,
+    "TRANSPOSE": element_graphs.transpose,
+    "QUANTIZE": element_graphs.quantize,
+    "RELU": element_graphs.relu,
+    "RELU6": element_graphs.relu6,
+}
+# Operators with many parameters are drawn more often.
+_SHARES = {"CONV_2D": 5, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 4, "ADD": 4, "PAD_CONV": 2}
+
+
+def random_graph(kind: str, seed: int) -> GraphCase:
+    """The graph of this kind and seed; the same on every machine."""
+    return KINDS[kind](Choices.seeded(seed, list(KINDS).index(kind)))
+
+
+def random_graphs(count: int, seed: int) -> list[tuple[str, int]]:
+    """`count` pairs of kind and seed for `random_graph`, kinds in turn by their shares."""
+    turn = [kind for kind in KINDS for _ in range(_SHARES.get(kind, 1))]
+    return [(turn[index % len(turn)], seed + index) for index in range(count)]
+
+
+@st.composite
+def graph_cases(draw: st.DrawFn, kinds: tuple[str, ...] = tuple(KINDS)) -> GraphCase:
+    """A hypothesis strategy over the same graphs, which shrinks shapes, windows and channels."""
+    kind = draw(st.sampled_from(kinds))
+    return KINDS[kind](Choices(lambda low, high: draw(st.integers(low, high))))

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random graphs of operators over height and width: convolutions, pools, padding, mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from support.builder import ModelBuilder
+from support.choices import Choices
+from support.graph_case import (
+    ACTIVATIONS,
+    PADDINGS,
+    GraphCase,
+    MacQuantisation,
+    Window,
+    case,
+    mac_quantisation,
+)
+
+__all__ = ["average_pool_2d", "conv_2d", "depthwise_conv_2d", "max_pool_2d", "mean", "pad", "pad_conv"]
+
+
+def conv_2d(choices: Choices) -> GraphCase:
+    """CONV_2D with per-channel weights."""
+    shape = _input_shape(choices)
+    builder = ModelBuilder()
+    quantisation, window, channels = _draw_conv(choices, shape)
+    x = builder.tensor(
+        "x",
+        shape,
+        "int8",
+        scales=[quantisation.input_scale],
+        zero_points=[quantisation.input_zero_point],
+    )
+    y = _add_conv(builder, choices, x, shape, window, channels, quantisation)
+    text = f"CONV_2D {shape}->{channels} {window} {quantisation.summary}"
+    return case(choices, text, builder, [(x, shape, "int8", quantisation.input_zero_point)], y)
+
+
+def depthwise_conv_2d(choices: Choices) -> GraphCase:
+    """DEPTHWISE_CONV_2D with a channel multiplier of 1 to 4."""
+    multiplier = choices.pick([1, 1, 1, 2, 3, 4])
+    shape = _input_shape(choices, 33 // multiplier)
+    window = Window.draw(choices, (shape[1], shape[2]), dilate=choices.chance(25))
+    channels = shape[3] * multiplier
+    terms = window.kernel[0] * window.kernel[1]
+    quantisation = mac_quantisation(choices, terms, channels, per_channel=True)
+    builder = ModelBuilder()
+    x = builder.tensor(
+        "x",
+        shape,
+        "int8",
+        scales=[quantisation.input_scale],
+        zero_points=[quantisation.input_zero_point],
+    )
+    operands = [x, *_add_weights(builder, choices, (1, *window.kernel, channels), 3, quantisation)]
+    y = _add_output(builder, (shape[0], *window.output((shape[1], shape[2])), channels), quantisation)
+    builder.operator(
+        "DEPTHWISE_CONV_2D",
+        operands,
+        [y],
+        version=3,
+        options="DepthwiseConv2DOptions",
+        depthMultiplier=multiplier,
+        **_window_options(window),
+        **_dilation_options(window),
+        fusedActivationFunction=ACTIVATIONS[quantisation.activation],
+    )
+    text = f"DEPTHWISE_CONV_2D {shape} x{multiplier} {window} {quantisation.summary}"
+    return case(choices, text, builder, [(x, shape, "int8", quantisation.input_zero_point)], y)
+
+
+def average_pool_2d(choices: Choices) -> GraphCase:
+    """AVERAGE_POOL_2D, rounding half away from zero."""
+    return _pool(choices, "AVERAGE_POOL_2D")
+
+
+def max_pool_2d(choices: Choices) -> GraphCase:
+    """MAX_POOL_2D with activations that bind."""
+    return _pool(choices, "MAX_POOL_2D")
+
+
+def mean(choices: Choices) -> GraphCase:
+    """MEAN over height and width, axes in either order or negative, scales that may differ."""
+    shape = _input_shape(choices)
+    keep = choices.chance(50)
+    axes = choices.pick([(1, 2), (1, 2), (2, 1), (-3, -2)])
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    same = choices.chance(40)
+    narrower = 1.0 / math.sqrt(shape[1] * shape[2])
+    out_scale = scale if same else float(np.float32(scale * narrower * choices.real(0.3, 1.5)))
+    out_point = point if same else choices.matching_zero_point(point)
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    axis = builder.tensor("axis", (2,), "int32", data=np.array(axes, np.int32))
+    out_shape = (shape[0], 1, 1, shape[3]) if keep else (shape[0], shape[3])
+    y = builder.tensor("y", out_shape, "int8", scales=[out_scale], zero_points=[out_point])
+    builder.operator("MEAN", [x, axis], [y], version=2, options="ReducerOptions", keepDims=keep)
+    text = f"MEAN {shape} axes{axes} keep={keep} {scale:.4g}/{point} -> {out_scale:.4g}/{out_point}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def pad(choices: Choices) -> GraphCase:
+    """PAD of height and width, sometimes of channels."""
+    shape = _input_shape(choices)
+    amounts = _pad_amounts(choices, channels=choices.chance(15))
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    y = _add_pad(builder, x, shape, amounts, scale, point)
+    text = f"PAD {shape} {amounts} zero_point {point}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def pad_conv(choices: Choices) -> GraphCase:
+    """PAD and then a VALID convolution, ordinary or depthwise, which a compiler folds into one."""
+    shape = _input_shape(choices, 16)
+    amounts = _pad_amounts(choices, channels=False)
+    padded = _padded(shape, amounts)
+    quantisation, window, channels = _draw_conv(choices, padded, padding="VALID")
+    builder = ModelBuilder()
+    scale, point = quantisation.input_scale, quantisation.input_zero_point
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    middle = _add_pad(builder, x, shape, amounts, scale, point)
+    y = _add_conv(builder, choices, middle, padded, window, channels, quantisation)
+    text = f"PAD_CONV {shape} {amounts} ->{channels} {window} {quantisation.summary}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def _input_shape(choices: Choices, channel_limit: int = 33) -> tuple[int, int, int, int]:
+    height, width = choices.integer(1, 13), choices.integer(1, 13)
+    return (choices.batch(), height, width, choices.channels(channel_limit))
+
+
+def _draw_conv(
+    choices: Choices, shape: tuple[int, int, int, int], padding: str | None = None
+) -> tuple[MacQuantisation, Window, int]:
+    window = Window.draw(choices, (shape[1], shape[2]), dilate=choices.chance(25))
+    if padding is not None:
+        kernel = window.kernel
+        reach = [max(1, (e - 1) // (k - 1)) if k > 1 else 3 for e, k in zip(shape[1:3], kernel, strict=True)]
+        dilation = (min(window.dilation[0], reach[0]), min(window.dilation[1], reach[1]))
+        window = Window(kernel, window.stride, dilation, padding)
+    channels = choices.channels()
+    terms = window.kernel[0] * window.kernel[1] * shape[3]
+    return mac_quantisation(choices, terms, channels, per_channel=True), window, channels
+
+
+def _add_conv(
+    builder: ModelBuilder,
+    choices: Choices,
+    x: int,
+    shape: tuple[int, int, int, int],
+    window: Window,
+    channels: int,
+    quantisation: MacQuantisation,
+) -> int:
+    filter_shape = (channels, *window.kernel, shape[3])
+    operands = [x, *_add_weights(builder, choices, filter_shape, 0, quantisation)]
+    y = _add_output(builder, (shape[0], *window.output((shape[1], shape[2])), channels), quantisation)
+    builder.operator(
+        "CONV_2D",
+        operands,
+        [y],
+        version=3,
+        options="Conv2DOptions",
+        **_window_options(window),
+        **_dilation_options(window),
+        fusedActivationFunction=ACTIVATIONS[quantisation.activation],
+    )
+    return y
+
+
+def _add_weights(
+    builder: ModelBuilder,
+    choices: Choices,
+    shape: tuple[int, ...],
+    axis: int,
+    quantisation: MacQuantisation,
+) -> list[int]:
+    weights = builder.tensor(
+        "weights",
+        shape,
+        "int8",
+        scales=quantisation.weight_scales,
+        axis=axis,
+        data=choices.weights(shape),
+    )
+    if quantisation.bias is None:
+        return [weights]
+    bias = builder.tensor(
+        "bias", quantisation.bias.shape, "int32", scales=quantisation.bias_scales, data=quantisation.bias
+    )
+    return [weights, bias]
+
+
+def _add_output(builder: ModelBuilder, shape: tuple[int, ...], quantisation: MacQuantisation) -> int:
+    return builder.tensor(
+        "y",
+        shape,
+        "int8",
+        scales=[quantisation.output_scale],
+        zero_points=[quantisation.output_zero_point],
+    )
+
+
+def _window_options(window: Window) -> dict[str, Any]:
+    return {"padding": PADDINGS[window.padding], "strideH": window.stride[0], "strideW": window.stride[1]}
+
+
+def _dilation_options(window: Window) -> dict[str, Any]:
+    return {"dilationHFactor": window.dilation[0], "dilationWFactor": window.dilation[1]}
+
+
+def _pool(choices: Choices, kind: str) -> GraphCase:
+    shape = _input_shape(choices)
+    window = Window.draw(choices, (shape[1], shape[2]), dilate=False)
+    activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
+    scale, point = choices.real(0.015, 0.2), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    out_shape = (shape[0], *window.output((shape[1], shape[2])), shape[3])
+    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    builder.operator(
+        kind,
+        [x],
+        [y],
+        version=2,
+        options="Pool2DOptions",
+        filterHeight=window.kernel[0],
+        filterWidth=window.kernel[1],
+        **_window_options(window),
+        fusedActivationFunction=ACTIVATIONS[activation],
+    )
+    text = f"{kind} {shape} {window} {activation} zero point {point}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def _pad_amounts(choices: Choices, channels: bool) -> tuple[tuple[int, int], ...]:
+    def pair(limit: int) -> tuple[int, int]:
+        return (choices.integer(0, limit), choices.integer(0, limit))
+
+    return ((0, 0), pair(3), pair(3), pair(2) if channels else (0, 0))
+
+
+def _padded(
+    shape: tuple[int, int, int, int], amounts: tuple[tuple[int, int], ...]
+) -> tuple[int, int, int, int]:
+    n, h, w, c = (extent + sum(pair) for extent, pair in zip(shape, amounts, strict=True))
+    return (n, h, w, c)
+
+
+def _add_pad(
+    builder: ModelBuilder,
+    x: int,
+    shape: tuple[int, int, int, int],
+    amounts: tuple[tuple[int, int], ...],
+    scale: float,
+    point: int,
+) -> int:
+    paddings = builder.tensor("paddings", (4, 2), "int32", data=np.array(amounts, np.int32))
+    y = builder.tensor("padded", _padded(shape, amounts), "int8", scales=[scale], zero_points=[point])
+    builder.operator("PAD", [x, paddings], [y], version=2, options="PadOptions")
+    return y

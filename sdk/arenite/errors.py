@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one error tree of Arenite.
+
+    AreniteError                    exit 2  usage or environment
+    ├── UsageError                  exit 2  an argument is wrong
+    ├── ModelError                  exit 2  the model file cannot be read
+    │   └── UnsupportedOperatorError  exit 2  a valid model that no kernel covers
+    ├── ContractError               exit 2  the contract is missing, malformed or contradicts the model
+    ├── MissingToolError            exit 2  a package or program must be installed
+    ├── ToolchainError              exit 2  a compiler or linker refused
+    ├── LinkError                   exit 2  the board at the other end does not answer as it should
+    ├── OutputError                 exit 2  a file or folder cannot be written
+    ├── DoesNotFitError             exit 1  the answer is no: too large for the board
+    └── CheckFailedError            exit 1  the answer is no: a check on the result failed
+
+Every message says what happened, where (file, operator, tensor) and what to do next.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AreniteError",
+    "CheckFailedError",
+    "ContractError",
+    "DoesNotFitError",
+    "LinkError",
+    "MissingToolError",
+    "ModelError",
+    "OutputError",
+    "ToolchainError",
+    "UnsupportedOperatorError",
+    "UsageError",
+]
+
+
+class AreniteError(Exception):
+    """Root of every error that Arenite raises on purpose.
+
+    Args:
+        what: What is wrong, one sentence without a full stop.
+        where: File, operator or tensor concerned.
+        cure: What the user can do next.
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str | None = None, cure: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.cure = cure
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{head}. {self.cure}" if self.cure else head
+
+
+class UsageError(AreniteError):
+    """An argument is wrong."""
+
+
+class ModelError(AreniteError):
+    """The model file cannot be read."""
+
+
+class UnsupportedOperatorError(ModelError):
+    """A valid model holds something that no kernel covers."""
+
+
+class ContractError(AreniteError):
+    """The contract is missing, malformed or contradicts the model."""
+
+
+class MissingToolError(AreniteError):
+    """A package or program must be installed first."""
+
+
+class ToolchainError(AreniteError):
+    """A compiler or linker refused its input."""
+
+
+class LinkError(AreniteError):
+    """The board at the other end of the cable does not answer as it should."""
+
+
+class OutputError(AreniteError):
+    """A file or folder cannot be written."""
+
+
+class DoesNotFitError(AreniteError):
+    """The model is too large for the board: the answer is no."""
+
+    exit_code = 1
+
+
+class CheckFailedError(AreniteError):
+    """A check on the result failed: the answer is no."""
+
+    exit_code = 1

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a TFLite flatbuffer into plain frozen dataclasses.
+
+Nothing here decides what can be run: an operator that no kernel covers is read like any other. A file that is
+truncated, corrupt or contradicts itself raises `ModelError` and never anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite.errors import ModelError
+
+__all__ = ["Graph", "Operator", "Quantisation", "Tensor", "parse_graph", "read_graph"]
+
+Array = npt.NDArray[Any]
+
+# The only tensor types that the flatbuffer schema shares with NumPy; others are read by name without data.
+_DTYPES = {
+    0: "float32",
+    1: "float16",
+    2: "int32",
+    3: "uint8",
+    4: "int64",
+    5: "string",
+    6: "bool",
+    7: "int16",
+    8: "complex64",
+    9: "int8",
+    10: "float64",
+    12: "uint64",
+    13: "resource",
+    14: "variant",
+    15: "uint32",
+    16: "uint16",
+    17: "int4",
+    18: "bfloat16",
+}
+_WITHOUT_DATA = {"string", "resource", "variant", "int4", "bfloat16"}
+
+# Options table of each operator and the fields that the code generator reads.
+_CONV = ("Padding", "StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FusedActivationFunction")
+_POOL = ("Padding", "StrideH", "StrideW", "FilterHeight", "FilterWidth", "FusedActivationFunction")
+_OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "CONV_2D": ("Conv2DOptions", _CONV),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat", "KeepNumDims")),
+    "ADD": ("AddOptions", ("FusedActivationFunction",)),
+    "AVERAGE_POOL_2D": ("Pool2DOptions", _POOL),
+    "MAX_POOL_2D": ("Pool2DOptions", _POOL),
+    "MEAN": ("ReducerOptions", ("KeepDims",)),
+    "SOFTMAX": ("SoftmaxOptions", ("Beta",)),
+}
+
+_CORRUPT = (
+    struct.error,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    UnicodeDecodeError,
+    AttributeError,
+    MemoryError,
+)
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """Affine quantisation, real = scale × (q - zero_point).
+
+    Attributes:
+        scales: One scale, or one for each index of `axis`; float32 values.
+        zero_points: As many as `scales`.
+        axis: The dimension that the scales belong to when there are several.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+    @property
+    def scale(self) -> Any:
+        """The first scale as float32, the type that the reference computes with."""
+        return np.float32(self.scales[0])
+
+    @property
+    def zero_point(self) -> int:
+        """The first zero point."""
+        return self.zero_points[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """One tensor. `data` is None for everything that is computed at run time."""
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    quantisation: Quantisation | None
+    data: Array | None
+    shape_signature: tuple[int, ...] = ()
+    is_variable: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        """True when the model file holds the values."""
+        return self.data is not None
+
+    @property
+    def elements(self) -> int:
+        """The product of the dimensions."""
+        return math.prod(self.shape)
+
+    def __str__(self) -> str:
+        return f"tensor {self.index} '{printable(self.name)}' {self.dtype}[{'×'.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator. An index of -1 in `inputs` stands for an absent optional input."""
+
+    index: int
+    kind: str
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attributes: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"operator {self.index} {self.kind}"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The main subgraph of a TFLite file, operators in execution order."""
+
+    path: str
+    sha256: str
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    metadata: Mapping[str, bytes]
+
+
+def printable(name: str, limit: int = 60) -> str:
+    """A tensor name that cannot break a terminal, a path or a C comment."""
+    clean = "".join(c if c.isprintable() and c not in "*\\" else "?" for c in name)
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def read_graph(path: Path | str) -> Graph:
+    """Read a model file.
+
+    Raises:
+        ModelError: The file is missing, is not a TFLite model, or is corrupt.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(
+            f"cannot read the model: {error.strerror or error}", where=str(path), cure="Check the path."
+        ) from error
+    return parse_graph(content, str(path))
+
+
+def parse_graph(content: bytes, path: str = "<memory>") -> Graph:
+    """Read a model from bytes; `path` is only used in messages.
+
+    Raises:
+        ModelError: The bytes are not a TFLite model or are corrupt.
+    """
+    if len(content) < 8 or content[4:8] != b"TFL3":
+        raise ModelError(
+            "not a TFLite model (the identifier TFL3 is missing)",
+            where=path,
+            cure="Convert the trained model first: arenite convert MODEL -o model.tflite",
+        )
+    try:
+        graph = _Reader(content, path).graph()
+    except _CORRUPT as error:
+        raise ModelError(
+            f"the file is truncated or corrupt ({type(error).__name__} while reading it)",
+            where=path,
+            cure="Copy or convert the model again.",
+        ) from error
+    _check_order(graph)
+    return graph
+
+
+class _Reader:
+    def __init__(self, content: bytes, path: str) -> None:
+        self._schema = importlib.import_module("tflite")
+        self._content = content
+        self._path = path
+        self._model = self._schema.Model.GetRootAs(content, 0)
+        self._kinds = {v: k for k, v in vars(self._schema.BuiltinOperator).items() if isinstance(v, int)}
+
+    def graph(self) -> Graph:
+        if self._model.SubgraphsLength() < 1:
+            raise self._error("the model holds no subgraph")
+        subgraph = self._model.Subgraphs(0)
+        tensors = tuple(self._tensor(subgraph.Tensors(i), i) for i in range(subgraph.TensorsLength()))
+        operators = tuple(
+            self._operator(subgraph.Operators(i), i, len(tensors)) for i in range(subgraph.OperatorsLength())
+        )
+        inputs = self._indices(subgraph.InputsLength(), subgraph.Inputs, len(tensors), "a graph input")
+        outputs = self._indices(subgraph.OutputsLength(), subgraph.Outputs, len(tensors), "a graph output")
+        if not inputs or not outputs:
+            raise self._error("the model has no input or no output")
+        return Graph(
+            path=self._path,
+            sha256=hashlib.sha256(self._content).hexdigest(),
+            tensors=tensors,
+            operators=operators,
+            inputs=inputs,
+            outputs=outputs,
+            metadata=self._metadata(),
+        )
+
+    def _error(self, what: str) -> ModelError:
+        return ModelError(what, where=self._path, cure="Copy or convert the model again.")
+
+    def _indices(
+        self, count: int, get: Callable[[int], int], tensors: int, what: str, optional: bool = False
+    ) -> tuple[int, ...]:
+        indices = tuple(int(get(i)) for i in range(count))
+        lowest = -1 if optional else 0
+        if any(not lowest <= i < tensors for i in indices):
+            raise self._error(f"{what} names a tensor that does not exist ({indices})")
+        return indices
+
+    def _tensor(self, raw: Any, index: int) -> Tensor:
+        dtype = _DTYPES.get(raw.Type(), f"type {raw.Type()}")
+        shape = tuple(int(raw.Shape(i)) for i in range(raw.ShapeLength()))
+        name = (raw.Name() or b"").decode("utf-8", "replace")
+        if any(d < 0 for d in shape) or len(shape) > 8:
+            what = f"tensor {index} '{printable(name)}' has the shape {shape}; every dimension must be known"
+            raise self._error(what)
+        return Tensor(
+            index=index,
+            name=name,
+            shape=shape,
+            dtype=dtype,
+            quantisation=self._quantisation(raw.Quantization()),
+            data=self._data(raw, dtype, shape, f"tensor {index} '{printable(name)}'"),
+            shape_signature=tuple(int(raw.ShapeSignature(i)) for i in range(raw.ShapeSignatureLength())),
+            is_variable=bool(raw.IsVariable()),
+        )
+
+    def _quantisation(self, raw: Any) -> Quantisation | None:
+        if raw is None or raw.ScaleLength() == 0:
+            return None
+        scales = tuple(float(raw.Scale(i)) for i in range(raw.ScaleLength()))
+        zero_points = tuple(int(raw.ZeroPoint(i)) for i in range(raw.ZeroPointLength()))
+        if len(zero_points) != len(scales):
+            zero_points = (zero_points or (0,)) * len(scales)
+        return Quantisation(scales, zero_points[: len(scales)], int(raw.QuantizedDimension()))
+
+    def _data(self, raw: Any, dtype: str, shape: tuple[int, ...], where: str) -> Array | None:
+        buffer = self._buffer(raw.Buffer())
+        if len(buffer) == 0 or dtype in _WITHOUT_DATA or dtype.startswith("type "):
+            return None
+        if raw.Sparsity() is not None:
+            raise self._error(f"{where} is stored sparse; convert the model without sparsity")
+        expected = int(np.prod(shape, dtype=np.float64)) * np.dtype(dtype).itemsize
+        if expected != len(buffer):
+            raise self._error(f"{where} has {len(buffer)} bytes of data, its shape needs {expected}")
+        return np.frombuffer(buffer, dtype=dtype).reshape(shape)
+
+    def _buffer(self, index: int) -> bytes:
+        if not 0 <= index < self._model.BuffersLength():
+            raise self._error(f"buffer {index} does not exist")
+        raw = self._model.Buffers(index)
+        if raw.DataLength() > 0:
+            return bytes(raw.DataAsNumpy())
+        offset, size = int(raw.Offset()), int(raw.Size())
+        # Offsets 0 and 1 are the schema's "no external data".
+        return self._content[offset : offset + size] if offset > 1 else b""
+
+    def _operator(self, raw: Any, index: int, tensors: int) -> Operator:
+        code = self._model.OperatorCodes(raw.OpcodeIndex())
+        if not 0 <= raw.OpcodeIndex() < self._model.OperatorCodesLength():
+            raise self._error(f"operator {index} has no operator code")
+        builtin = max(int(code.BuiltinCode()), int(code.DeprecatedBuiltinCode()))
+        kind = self._kinds.get(builtin, f"BUILTIN_{builtin}")
+        if kind == "CUSTOM":
+            kind = "CUSTOM:" + printable((code.CustomCode() or b"?").decode("utf-8", "replace"))
+        where = f"operator {index} {kind}"
+        return Operator(
+            index=index,
+            kind=kind,
+            version=int(code.Version()),
+            inputs=self._indices(raw.InputsLength(), raw.Inputs, tensors, where, optional=True),
+            outputs=self._indices(raw.OutputsLength(), raw.Outputs, tensors, where),
+            attributes=self._attributes(kind, raw, where),
+        )
+
+    def _attributes(self, kind: str, raw: Any, where: str) -> dict[str, Any]:
+        if kind not in _OPTIONS:
+            return {}
+        table, fields = _OPTIONS[kind]
+        union = raw.BuiltinOptions()
+        if union is None or raw.BuiltinOptionsType() != getattr(self._schema.BuiltinOptions, table):
+            raise self._error(f"{where} has no {table}")
+        options = getattr(self._schema, table)()
+        options.Init(union.Bytes, union.Pos)
+        return {_snake(name): getattr(options, name)() for name in fields}
+
+    def _metadata(self) -> dict[str, bytes]:
+        found = {}
+        for i in range(self._model.MetadataLength()):
+            entry = self._model.Metadata(i)
+            name = (entry.Name() or b"").decode("utf-8", "replace")
+            found[name] = self._buffer(entry.Buffer())
+        return found
+
+
+def _snake(name: str) -> str:
+    words = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+    # StrideH -> stride_h, FusedActivationFunction -> fused_activation_function
+    return words.lstrip("_")
+
+
+def _check_order(graph: Graph) -> None:
+    known = set(graph.inputs) | {t.index for t in graph.tensors if t.is_constant or t.is_variable}
+    for operator in graph.operators:
+        for index in operator.inputs:
+            if index >= 0 and index not in known and graph.tensors[index].elements > 0:
+                raise ModelError(
+                    f"{operator} reads {graph.tensors[index]} before any operator has written it",
+                    where=graph.path,
+                    cure="Copy or convert the model again.",
+                )
+        for index in operator.outputs:
+            if graph.tensors[index].is_constant or index in graph.inputs:
+                raise ModelError(
+                    f"{operator} writes {graph.tensors[index]}, which is an input or a constant",
+                    where=graph.path,
+                    cure="Copy or convert the model again.",
+                )
+            known.add(index)
+    for index in graph.outputs:
+        if index not in known:
+            raise ModelError(
+                f"no operator writes the output {graph.tensors[index]}",
+                where=graph.path,
+                cure="Copy or convert the model again.",
+            )
