@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a bundle that was compiled as a shared library, in this process."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite.errors import ToolchainError, UsageError
+
+__all__ = ["HostModel", "ModelStruct"]
+
+Array = npt.NDArray[Any]
+_DTYPES = (np.dtype(np.int8), np.dtype(np.uint8))
+_ALIGNMENT = 16
+
+
+class IoStruct(ctypes.Structure):
+    """`arenite_io_t` of the runtime."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("offset", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint32),
+        ("dtype", ctypes.c_uint8),
+        ("zero_point", ctypes.c_int16),
+        ("scale", ctypes.c_float),
+    ]
+
+
+class ModelStruct(ctypes.Structure):
+    """`arenite_model_t` of the runtime."""
+
+    _fields_ = [
+        ("arena_bytes", ctypes.c_uint32),
+        ("sha256", ctypes.POINTER(ctypes.c_uint8)),
+        ("inputs", ctypes.POINTER(IoStruct)),
+        ("outputs", ctypes.POINTER(IoStruct)),
+        ("layers", ctypes.c_void_p),
+        ("steps", ctypes.c_void_p),
+        ("row_table", ctypes.c_void_p),
+        ("row_unit", ctypes.c_uint32),
+        ("step_count", ctypes.c_uint32),
+        ("counters_offset", ctypes.c_uint32),
+        ("layer_count", ctypes.c_uint16),
+        ("batch", ctypes.c_uint16),
+        ("input_count", ctypes.c_uint8),
+        ("output_count", ctypes.c_uint8),
+    ]
+
+
+class HostModel:
+    """A compiled model with an arena of its own.
+
+    Args:
+        library: The shared library that a bundle for the board `host` builds.
+        symbol: Name of the model in it.
+        misalign: Start the arena this many 4-byte words behind a 16-byte boundary.
+
+    Raises:
+        ToolchainError: The library cannot be loaded or holds no such model.
+    """
+
+    def __init__(self, library: Path | str, symbol: str = "arenite_model", misalign: int = 0) -> None:
+        try:
+            self._library = ctypes.CDLL(str(library))
+            self._model = ModelStruct.in_dll(self._library, symbol)
+        except (OSError, ValueError) as error:
+            raise ToolchainError(
+                f"cannot load the compiled model ({error})", where=str(library), cure="Build the bundle again."
+            ) from error
+        self._run = self._library.arenite_run
+        self._run.restype = None
+        self._run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self.arena_bytes = int(self._model.arena_bytes)
+        self._memory = np.zeros(self.arena_bytes + 2 * _ALIGNMENT, np.uint8)
+        start = -self._memory.ctypes.data % _ALIGNMENT + 4 * misalign
+        self.arena = self._memory[start : start + self.arena_bytes]
+
+    def run(self, inputs: list[Array]) -> list[Array]:
+        """One inference.
+
+        Args:
+            inputs: One array for each input, any shape, of the input's type and size.
+
+        Returns:
+            One flat array for each output, a copy.
+
+        Raises:
+            UsageError: An input has the wrong number, type or size.
+        """
+        descriptors = self._model.inputs[: self._model.input_count]
+        if len(inputs) != len(descriptors):
+            raise UsageError(f"the model has {len(descriptors)} inputs, {len(inputs)} were given")
+        for position, (values, io) in enumerate(zip(inputs, descriptors, strict=True)):
+            if values.dtype != _DTYPES[io.dtype] or values.size != io.bytes:
+                raise UsageError(
+                    f"input {position} is {values.dtype}[{values.size}], expected {_DTYPES[io.dtype]}[{io.bytes}]"
+                )
+            self.arena[io.offset : io.offset + io.bytes] = np.ascontiguousarray(values).ravel().view(np.uint8)
+        self._run(ctypes.addressof(self._model), self.arena.ctypes.data)
+        return [
+            self.arena[io.offset : io.offset + io.bytes].view(_DTYPES[io.dtype]).copy()
+            for io in self._model.outputs[: self._model.output_count]
+        ]

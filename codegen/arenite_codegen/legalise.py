@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph -> Network: exact rewrites only.
+
+PAD goes into the convolution that follows it, RESHAPE and its kin vanish, so does a QUANTIZE that keeps every byte,
+input zero points are summed into biases, layers that nobody reads are dropped. What has no kernel is an error that
+names the operator, the tensor and the cure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from arenite.errors import UnsupportedOperatorError
+from arenite.tflite_graph import Graph, Operator, Tensor
+from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, Value
+from arenite_codegen.operators import LOWERINGS
+from arenite_codegen.operators.base import Context, same_quantisation
+from arenite_codegen.operators.movement import pad_amounts
+
+__all__ = ["Builder", "legalise"]
+
+_IO_DTYPES = ("int8", "uint8")
+# The second input of these is a shape or an axis, which the output's own shape repeats.
+_SHAPE_READERS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+
+
+def legalise(graph: Graph) -> Network:
+    """Lower every operator of a full-INT8 graph.
+
+    Raises:
+        UnsupportedOperatorError: An operator, a type or a shape has no kernel.
+    """
+    _check_dtypes(graph)
+    live = _live_operators(graph)
+    builder = Builder(graph, _batch_of(graph, live))
+    for operator in live:
+        builder.lower(operator)
+    return builder.network()
+
+
+def _live_operators(graph: Graph) -> list[Operator]:
+    """Operators whose results reach an output; what only computes a shape does not, since every shape is known here."""
+    wanted = set(graph.outputs)
+    live = []
+    for operator in reversed(graph.operators):
+        if wanted.intersection(operator.outputs):
+            live.append(operator)
+            wanted.update(operator.inputs[:1] if operator.kind in _SHAPE_READERS else operator.inputs)
+    return live[::-1]
+
+
+def _check_dtypes(graph: Graph) -> None:
+    for index in (*graph.inputs, *graph.outputs):
+        tensor = graph.tensors[index]
+        if tensor.dtype not in _IO_DTYPES:
+            raise UnsupportedOperatorError(
+                f"{tensor} is {tensor.dtype}; firmware takes full-INT8 models with int8 or uint8 inputs and outputs",
+                where=graph.path,
+                cure="Convert it to full INT8: arenite convert MODEL --calibration PICTURES -o model.tflite",
+            )
+        if any(d == -1 for d in tensor.shape_signature[1:]):
+            raise UnsupportedOperatorError(
+                f"{tensor} has a dimension that is only known at run time ({list(tensor.shape_signature)})",
+                where=graph.path,
+                cure="Fix the input shape before converting.",
+            )
+        if tensor.elements == 0:
+            raise UnsupportedOperatorError(f"{tensor} is empty", where=graph.path, cure="Fix the input shape.")
+        if tensor.quantisation is None or len(tensor.quantisation.scales) != 1:
+            raise UnsupportedOperatorError(
+                f"{tensor} has no per-tensor scale", where=graph.path, cure="Convert it with full-INT8 quantisation."
+            )
+
+
+def _batch_of(graph: Graph, operators: list[Operator]) -> int:
+    """The batch that every tensor shares, else 1: then a leading dimension is simply part of the shape.
+
+    Only ADD may read an input that lacks the batch: it is broadcast.
+    """
+    broadcast = {i for op in operators if op.kind == "ADD" for i in op.inputs}
+    broadcast -= {i for op in operators if op.kind != "ADD" for i in op.inputs}
+    indices = [i for op in operators for i in op.outputs] + [i for i in graph.inputs if i not in broadcast]
+    shapes = [graph.tensors[i].shape for i in indices]
+    leading = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
+    if len(leading) == 1:
+        return leading.pop()
+    first = graph.tensors[graph.inputs[0]].shape
+    return first[0] if len(first) == 4 else 1
+
+
+class Builder:
+    """Collects values and layers while operators are lowered one after the other."""
+
+    def __init__(self, graph: Graph, batch: int) -> None:
+        self._graph = graph
+        self._batch = batch
+        self._values: list[Value] = []
+        self._value_of: dict[int, int] = {}
+        self._layers: list[Layer] = []
+        self._removed: dict[int, str] = {}
+        self._producers = {index: op for op in graph.operators for index in op.outputs}
+        for index in graph.inputs:
+            tensor = graph.tensors[index]
+            items = self.items(tensor)
+            self._add_value(tensor, 1, tensor.elements // items, Role.INPUT, items)
+
+    def lower(self, operator: Operator) -> None:
+        """Turn one operator into a layer, or into nothing."""
+        lowering = LOWERINGS.get(operator.kind)
+        if lowering is None:
+            raise UnsupportedOperatorError(
+                f"{operator} (version {operator.version}) has no kernel",
+                where=self._graph.path,
+                cure=f"These operators have one: {', '.join(sorted(LOWERINGS))}.",
+            )
+        context = Context(self._graph, operator, self._batch, self)
+        layer = lowering(context)
+        if layer is None or self._keeps_every_byte(context, layer):
+            self._removed[operator.index] = "bytes stay where they are"
+            return
+        self._layers.append(layer)
+
+    def value(self, tensor: Tensor) -> int:
+        """The value that holds a tensor; constants are added when first read."""
+        if tensor.index not in self._value_of:
+            if tensor.data is None:
+                raise UnsupportedOperatorError(
+                    f"{tensor} is read but never written", where=self._graph.path, cure="Convert the model again."
+                )
+            items = self.items(tensor)
+            self._add_value(tensor, 1, tensor.elements // items, Role.CONSTANT, items, tensor.data)
+        return self._value_of[tensor.index]
+
+    def items(self, tensor: Tensor) -> int:
+        """Batch items that an input or a constant holds: all, or one that every item shares."""
+        return self._batch if len(tensor.shape) > 1 and tensor.shape[0] == self._batch else 1
+
+    def alias(self, context: Context, source: Tensor, output: Tensor) -> None:
+        """Let `output` be the memory of `source`."""
+        self._value_of[output.index] = self.value(source)
+
+    def through_pad(self, context: Context) -> tuple[Tensor, int, int]:
+        """The tensor that a convolution really reads, with the rows and pixels that a PAD put before it."""
+        tensor = context.input(0)
+        producer = self._producers.get(tensor.index)
+        if producer is None or producer.kind != "PAD" or len(producer.inputs) != 2:
+            return tensor, 0, 0
+        pad = Context(self._graph, producer, self._batch, self)
+        rows, pixels, channels = pad_amounts(pad)
+        same_quantisation(pad, pad.input(0), tensor)
+        if channels != (0, 0):
+            return tensor, 0, 0
+        return pad.input(0), rows[0], pixels[0]
+
+    def layer(
+        self,
+        context: Context,
+        *,
+        kernel: str,
+        reads: tuple[Read, ...],
+        parameters: Mapping[str, Any],
+        macs: int = 0,
+        mode: Mode = Mode.ROW,
+        steps: int | None = None,
+        out_rows: int | None = None,
+        in_place: tuple[int, ...] = (),
+        scratch_bytes: int = 0,
+    ) -> Layer:
+        """A layer that writes the operator's output, whose rows are those of its shape unless `out_rows` says else."""
+        output = context.output
+        rows = context.rows(output).height if out_rows is None else out_rows
+        self._add_value(output, rows, output.elements // self._batch // rows, Role.INTERNAL)
+        return Layer(
+            index=len(self._layers),
+            operator=context.operator.index,
+            kind=context.operator.kind,
+            kernel=kernel,
+            reads=reads,
+            output=self._value_of[output.index],
+            steps=rows if steps is None else steps,
+            parameters=parameters,
+            mode=mode,
+            in_place=in_place,
+            scratch_bytes=scratch_bytes,
+            macs=macs,
+        )
+
+    def network(self) -> Network:
+        """The finished network: outputs marked, dead layers dropped, numbers dense."""
+        for index in dict.fromkeys(self._graph.outputs):
+            self._finish_output(index)
+        layers = self._live_layers()
+        values, renumbered = self._used_values(layers)
+        inputs = tuple(self._io(i, renumbered) for i in self._graph.inputs)
+        outputs = tuple(self._io(i, renumbered) for i in self._graph.outputs)
+        dense = tuple(
+            replace(
+                layer,
+                index=position,
+                output=renumbered[layer.output],
+                reads=tuple(replace(r, value=renumbered[r.value]) for r in layer.reads),
+            )
+            for position, layer in enumerate(layers)
+        )
+        return Network(self._graph.sha256, self._batch, values, dense, inputs, outputs, self._removed)
+
+    def _add_value(
+        self, tensor: Tensor, rows: int, row_bytes: int, role: Role, items: int = 1, data: Any = None
+    ) -> None:
+        self._value_of[tensor.index] = len(self._values)
+        self._values.append(Value(len(self._values), tensor.name, rows, row_bytes, role, items, data))
+
+    def _keeps_every_byte(self, context: Context, layer: Layer) -> bool:
+        unchanged = np.arange(256, dtype=np.uint8).view(np.int8)
+        if layer.kernel != "lookup_s8" or not np.array_equal(layer.parameters["table"], unchanged):
+            return False
+        self.alias(context, context.input(0), context.output)
+        return True
+
+    def _finish_output(self, index: int) -> None:
+        value = self._values[self.value(self._graph.tensors[index])]
+        if value.role in (Role.INPUT, Role.CONSTANT):
+            value = self._copy_to_output(index, value)
+        self._values[value.index] = replace(value, role=Role.OUTPUT, items=self._batch)
+
+    def _copy_to_output(self, index: int, source: Value) -> Value:
+        """An output that is an input or a constant gets memory of its own; a PAD by nothing copies."""
+        tensor = self._graph.tensors[index]
+        size = tensor.elements // self._batch
+        self._add_value(tensor, 1, size, Role.OUTPUT)
+        parameters = {"in_w": 1, "in_c": size, "left": 0, "right": 0, "before": 0, "after": 0, "value": 0}
+        self._layers.append(
+            Layer(
+                index=len(self._layers),
+                operator=len(self._graph.operators),
+                kind="COPY",
+                kernel="pad_s8",
+                reads=(Read(source.index, 1, size),),
+                output=self._value_of[index],
+                steps=1,
+                parameters=parameters,
+            )
+        )
+        return self._values[self._value_of[index]]
+
+    def _live_layers(self) -> list[Layer]:
+        wanted = {self._value_of[i] for i in self._graph.outputs}
+        live = []
+        for layer in reversed(self._layers):
+            if layer.output in wanted:
+                live.append(layer)
+                wanted.update(read.value for read in layer.reads)
+            else:
+                self._removed[layer.operator] = "folded into the layers that read it, or read by none"
+        return live[::-1]
+
+    def _used_values(self, layers: list[Layer]) -> tuple[tuple[Value, ...], dict[int, int]]:
+        used = {self._value_of[i] for i in (*self._graph.inputs, *self._graph.outputs)}
+        used.update(layer.output for layer in layers)
+        used.update(read.value for layer in layers for read in layer.reads)
+        renumbered = {old: new for new, old in enumerate(sorted(used))}
+        values = []
+        for old in sorted(used):
+            value = replace(self._values[old], index=renumbered[old])
+            if value.role is Role.INPUT:
+                value = _divide_like_readers(value, [r for layer in layers for r in layer.reads if r.value == old])
+            values.append(value)
+        return tuple(values), renumbered
+
+    def _io(self, index: int, renumbered: Mapping[int, int]) -> IoTensor:
+        tensor = self._graph.tensors[index]
+        assert tensor.quantisation is not None
+        return IoTensor(
+            name=tensor.name,
+            value=renumbered[self._value_of[index]],
+            shape=tensor.shape,
+            dtype=tensor.dtype,
+            scale=float(tensor.quantisation.scale),
+            zero_point=tensor.quantisation.zero_point,
+        )
+
+
+def _divide_like_readers(value: Value, reads: list[Read]) -> Value:
+    """An input has the rows of its finest reader, so that they are released one by one."""
+    if not reads:
+        return value
+    finest = max(reads, key=lambda read: read.rows)
+    return replace(value, rows=finest.rows, row_bytes=finest.row_bytes)

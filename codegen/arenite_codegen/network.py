@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row network: what the legaliser makes of a graph, and what every later stage works on.
+
+A `Value` is memory that holds one tensor of one batch item as rows. A `Layer` is one kernel call repeated over rows:
+step y of a layer reads a window of rows of each value it reads and writes row y of the value it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["IoTensor", "Layer", "Mode", "Network", "Read", "Role", "Value"]
+
+Array = npt.NDArray[Any]
+
+
+class Role(str, Enum):
+    """Who fills or reads a value."""
+
+    INPUT = "input"
+    INTERNAL = "internal"
+    OUTPUT = "output"
+    CONSTANT = "constant"
+
+
+class Mode(str, Enum):
+    """How a layer's steps relate to the rows that it makes."""
+
+    ROW = "row"
+    """Step y writes row y."""
+    ACCUMULATE = "accumulate"
+    """Step y consumes input row y into scratch; the last step writes the only output row."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """Rows of bytes. A batch of N runs the network N times, so all sizes are those of one item.
+
+    Attributes:
+        rows: Number of rows as its producer writes them.
+        row_bytes: Bytes of one row.
+        items: Batch items that lie one behind the other; 1 where all items share the memory.
+        data: The bytes of a constant.
+    """
+
+    index: int
+    name: str
+    rows: int
+    row_bytes: int
+    role: Role
+    items: int = 1
+    data: Array | None = None
+
+    @property
+    def item_bytes(self) -> int:
+        """Distance to the next batch item; 0 where all items share the memory."""
+        return self.bytes if self.items > 1 else 0
+
+    @property
+    def bytes(self) -> int:
+        """Size of the whole tensor of one batch item."""
+        return self.rows * self.row_bytes
+
+
+@dataclass(frozen=True)
+class Read:
+    """How a layer reads a value: step y needs rows y·stride - pad_top + k·dilation, k = 0..window-1.
+
+    Rows outside 0..rows-1 reach the kernel as null pointers. `rows` and `row_bytes` are the reader's own division of
+    the value's bytes; where it differs from the producer's, or where `whole` asks for one pointer to everything, the
+    value lies in memory as a whole.
+    """
+
+    value: int
+    rows: int
+    row_bytes: int
+    window: int = 1
+    stride: int = 1
+    dilation: int = 1
+    pad_top: int = 0
+    whole: bool = False
+
+    def needed(self, step: int) -> Iterator[int]:
+        """The rows, in the reader's division, that a step reads."""
+        first = step * self.stride - self.pad_top
+        for row in range(first, first + self.window * self.dilation, self.dilation):
+            if 0 <= row < self.rows:
+                yield row
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One kernel with its constants, and how it walks over rows.
+
+    Attributes:
+        operator: Index of the TFLite operator that it came from.
+        kernel: Name of the kernel: kernels/arenite_<kernel>.c.
+        steps: How often the kernel is called for one inference of one item.
+        parameters: Fields of the kernel's parameter struct; arrays become constants in flash.
+        in_place: Reads whose current row the output row may lie over (never behind).
+        macs: Multiply-accumulates of one item, pads included, as the usual formula counts them.
+    """
+
+    index: int
+    operator: int
+    kind: str
+    kernel: str
+    reads: tuple[Read, ...]
+    output: int
+    steps: int
+    parameters: Mapping[str, Any]
+    mode: Mode = Mode.ROW
+    in_place: tuple[int, ...] = ()
+    scratch_bytes: int = 0
+    macs: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class IoTensor:
+    """An input or output as the caller sees it; `shape` includes the batch."""
+
+    name: str
+    value: int
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float
+    zero_point: int
+
+    @property
+    def bytes(self) -> int:
+        """Size of the whole batch."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Network:
+    """Everything that the scheduler, the planner and the emitter need to know of a model."""
+
+    model_sha256: str
+    batch: int
+    values: tuple[Value, ...]
+    layers: tuple[Layer, ...]
+    inputs: tuple[IoTensor, ...]
+    outputs: tuple[IoTensor, ...]
+    removed: Mapping[int, str] = field(default_factory=dict)
+    """TFLite operators that need no code, and why."""
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one inference, the whole batch."""
+        return self.batch * sum(layer.macs for layer in self.layers)

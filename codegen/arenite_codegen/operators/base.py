@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every operator's lowering shares: views of shapes as rows, quantisation checks, clamps, multipliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite.errors import UnsupportedOperatorError
+from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
+from arenite_codegen.rounding import MAX_SHIFT, quantise_multiplier
+
+if TYPE_CHECKING:
+    from arenite_codegen.legalise import Builder
+
+__all__ = [
+    "Array",
+    "Context",
+    "RowShape",
+    "activation_range",
+    "channel_multipliers",
+    "multiplier",
+    "padding",
+    "refuse",
+    "same_quantisation",
+]
+
+Array = npt.NDArray[Any]
+
+PADDING_SAME, PADDING_VALID = 0, 1
+ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_RELU_N1_TO_1, ACTIVATION_RELU6 = 0, 1, 2, 3
+_ACTIVATION_LIMITS: dict[int, tuple[float | None, float | None]] = {
+    ACTIVATION_NONE: (None, None),
+    ACTIVATION_RELU: (0.0, None),
+    ACTIVATION_RELU_N1_TO_1: (-1.0, 1.0),
+    ACTIVATION_RELU6: (0.0, 6.0),
+}
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """One batch item of a tensor as rows of pixels of channels."""
+
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row; activations are one byte an element."""
+        return self.width * self.channels
+
+
+@dataclass(frozen=True)
+class Context:
+    """An operator with the graph around it, as its lowering function sees it."""
+
+    graph: Graph
+    operator: Operator
+    batch: int
+    build: Builder
+
+    def input(self, position: int) -> Tensor:
+        """The tensor at an input position that must be there."""
+        tensor = self.optional_input(position)
+        if tensor is None:
+            raise refuse(self, f"input {position} is missing")
+        return tensor
+
+    def optional_input(self, position: int) -> Tensor | None:
+        """The tensor at an input position, or None when it is absent."""
+        if position >= len(self.operator.inputs) or self.operator.inputs[position] < 0:
+            return None
+        return self.graph.tensors[self.operator.inputs[position]]
+
+    @property
+    def output(self) -> Tensor:
+        """The only output."""
+        if len(self.operator.outputs) != 1:
+            raise refuse(self, f"it has {len(self.operator.outputs)} outputs, expected 1")
+        return self.graph.tensors[self.operator.outputs[0]]
+
+    def constant(self, position: int) -> Array:
+        """The values of an input that must be a constant."""
+        tensor = self.input(position)
+        if tensor.data is None:
+            raise refuse(self, f"{tensor} is computed at run time, it must be a constant")
+        return tensor.data
+
+    def rows(self, tensor: Tensor) -> RowShape:
+        """How one batch item of a tensor divides into rows."""
+        return row_shape(tensor, self.batch, self)
+
+
+def refuse(
+    context: Context, what: str, cure: str = "Change the model or convert it without this."
+) -> UnsupportedOperatorError:
+    """The error for an operator that no kernel covers."""
+    return UnsupportedOperatorError(f"{context.operator}: {what}", where=context.graph.path, cure=cure)
+
+
+def row_shape(tensor: Tensor, batch: int, context: Context) -> RowShape:
+    """Strip the batch and divide the rest: the last dimension is the channels, the one before it the width.
+
+    A tensor of rank 3 is a signal: its time steps are rows of one pixel.
+    """
+    shape = tensor.shape
+    if batch > 1 or (len(shape) > 1 and shape[0] == 1):
+        if not shape or shape[0] != batch:
+            raise refuse(context, f"{tensor} does not keep the batch of {batch}")
+        shape = shape[1:]
+    if len(tensor.shape) == 4 and len(shape) == 4:
+        raise refuse(context, f"{tensor} has a batch of {shape[0]}, the network's inputs have not")
+    if len(shape) == 2:
+        return RowShape(shape[0], 1, shape[1])
+    padded = (1, 1, *shape)[-max(3, len(shape)) :]
+    return RowShape(int(np.prod(padded[:-2], dtype=np.int64)), padded[-2], padded[-1])
+
+
+def quantisation(context: Context, tensor: Tensor, dtypes: tuple[str, ...] = ("int8",)) -> Quantisation:
+    """The per-tensor quantisation of an activation, checked against what the kernels take."""
+    if tensor.dtype not in dtypes:
+        cure = "Convert it to full INT8: arenite convert MODEL --calibration PICTURES -o model.tflite"
+        raise refuse(context, f"{tensor} is {tensor.dtype}, the kernels take {' or '.join(dtypes)}", cure)
+    found = tensor.quantisation
+    if found is None:
+        raise refuse(context, f"{tensor} has no quantisation", "Convert it with full-INT8 quantisation.")
+    if len(found.scales) != 1:
+        raise refuse(context, f"{tensor} is quantised per channel, activations must have one scale")
+    low, high = (-128, 127) if tensor.dtype == "int8" else (0, 255)
+    if not (np.isfinite(found.scale) and found.scale > 0) or not low <= found.zero_point <= high:
+        raise refuse(context, f"{tensor} has scale {found.scale} and zero point {found.zero_point}")
+    return found
+
+
+def same_quantisation(context: Context, a: Tensor, b: Tensor, dtypes: tuple[str, ...] = ("int8",)) -> Quantisation:
+    """Data movement must not change the meaning of a byte: both ends have one scale and one zero point."""
+    left, right = quantisation(context, a, dtypes), quantisation(context, b, dtypes)
+    if a.dtype != b.dtype or left.scale != right.scale or left.zero_point != right.zero_point:
+        raise refuse(
+            context,
+            f"its input has scale {left.scale} and zero point {left.zero_point}, "
+            f"its output {right.scale} and {right.zero_point}; it only moves bytes",
+            "Quantise both ends alike.",
+        )
+    return left
+
+
+def activation_range(context: Context, tensor: Tensor) -> tuple[int, int]:
+    """The clamp of a fused activation on the output's grid, as the reference rounds it (float32, half away)."""
+    code = int(context.operator.attributes.get("fused_activation_function", 0))
+    if code not in _ACTIVATION_LIMITS:
+        raise refuse(context, f"the fused activation {code} has no integer kernel")
+    quant = quantisation(context, tensor)
+    bounds = []
+    for limit, rail in zip(_ACTIVATION_LIMITS[code], (-128, 127), strict=True):
+        if limit is None:
+            bounds.append(rail)
+            continue
+        scaled = float(np.float32(limit) / quant.scale)
+        rounded = int(np.floor(abs(scaled) + 0.5)) * (1 if scaled >= 0 else -1)
+        bounds.append(quant.zero_point + rounded)
+    return max(-128, bounds[0]), min(127, bounds[1])
+
+
+def multiplier(context: Context, real: float, what: str) -> tuple[int, int]:
+    """`quantise_multiplier` that refuses what the reference leaves undefined."""
+    found = quantise_multiplier(real)
+    if found[1] > MAX_SHIFT:
+        raise refuse(context, f"the {what} multiplier {real:.6g} is beyond 2^{MAX_SHIFT}", "Check the model's scales.")
+    return found
+
+
+def channel_multipliers(
+    context: Context, source: Tensor, weights: Tensor, output: Tensor, channels: int
+) -> tuple[Array, Array]:
+    """Requantisation of a convolution: one (multiplier, shift) for each output channel, or one for all.
+
+    Source: PopulateConvolutionQuantizationParams: input_scale × filter_scale / output_scale, all in double.
+    """
+    scales = weight_scales(context, weights, channels)
+    in_scale = float(quantisation(context, source).scale)
+    out_scale = float(quantisation(context, output).scale)
+    pairs = [multiplier(context, in_scale * float(np.float32(s)) / out_scale, "output") for s in scales]
+    return np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int8)
+
+
+def weight_scales(context: Context, weights: Tensor, channels: int) -> tuple[float, ...]:
+    """Scales of symmetric int8 weights: one, or one for each output channel."""
+    quant = weights.quantisation
+    if weights.dtype != "int8" or quant is None:
+        cure = "Convert it to full INT8: arenite convert MODEL --calibration PICTURES -o model.tflite"
+        raise refuse(context, f"its weights, {weights}, are not quantised to int8", cure)
+    if any(quant.zero_points):
+        cure = "Convert with symmetric weights."
+        raise refuse(context, f"its weights, {weights}, have a zero point other than 0", cure)
+    if len(quant.scales) not in (1, channels):
+        raise refuse(context, f"its weights, {weights}, have {len(quant.scales)} scales for {channels} channels")
+    if not all(np.isfinite(s) and s >= 0 for s in quant.scales):
+        raise refuse(context, f"its weights, {weights}, have a scale that is negative or not finite")
+    return quant.scales
+
+
+def bias_values(context: Context, position: int, channels: int) -> Array:
+    """The int32 bias as int64, zeros when the operator has none."""
+    tensor = context.optional_input(position)
+    if tensor is None:
+        return np.zeros(channels, np.int64)
+    values = context.constant(position)
+    if tensor.dtype != "int32" or values.size != channels:
+        raise refuse(context, f"its bias, {tensor}, must be int32[{channels}]")
+    return values.astype(np.int64).ravel()
+
+
+def folded_bias(bias: Array, weights: Array, zero_point: int) -> Array:
+    """bias - zero_point × Σ weights, modulo 2^32: with it the kernels need no input offset.
+
+    Args:
+        bias: int64[channels].
+        weights: int8[channels, ...].
+        zero_point: Of the input.
+    """
+    sums = weights.reshape(weights.shape[0], -1).astype(np.int64).sum(axis=1)
+    folded: Array = (bias - zero_point * sums).astype(np.uint64).astype(np.uint32).view(np.int32)
+    return folded
+
+
+# Output channels whose weights conv_2d_s8 reads interleaved.
+CONV_LANES = 4
+
+
+def interleaved(weights: Array) -> Array:
+    """Weights [out_c, taps...] as conv_2d_s8 reads them: [out_c/4][taps][4], the channels left over as they are."""
+    flat = weights.reshape(weights.shape[0], -1)
+    whole = flat.shape[0] // CONV_LANES * CONV_LANES
+    blocks = flat[:whole].reshape(-1, CONV_LANES, flat.shape[1]).transpose(0, 2, 1)
+    packed: Array = np.concatenate((blocks.ravel(), flat[whole:].ravel()))
+    return packed
+
+
+def padding(context: Context, size: int, kernel: int, stride: int, dilation: int, out: int) -> int:
+    """Rows or columns padded before the first, SAME or VALID, checked against the output's extent."""
+    span = (kernel - 1) * dilation + 1
+    same = context.operator.attributes["padding"] == PADDING_SAME
+    expected = -(-size // stride) if same else -(-(size - span + 1) // stride)
+    if expected != out or out < 1:
+        what = f"an extent of {size} with kernel {kernel} and stride {stride} gives {expected}, not {out}"
+        raise refuse(context, what)
+    return max(0, (out - 1) * stride + span - size) // 2 if same else 0

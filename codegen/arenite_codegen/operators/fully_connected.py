@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FULLY_CONNECTED: a 1×1 convolution over rows of one pixel, with the reference's own way to form the multiplier."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from arenite_codegen.network import Layer, Read
+from arenite_codegen.operators.base import (
+    Array,
+    Context,
+    activation_range,
+    bias_values,
+    channel_multipliers,
+    folded_bias,
+    interleaved,
+    multiplier,
+    quantisation,
+    refuse,
+    weight_scales,
+)
+
+__all__ = ["lower"]
+
+
+def lower(context: Context) -> Layer:
+    """Each run of `accumulation depth` input bytes is a row of its own, whatever the input's shape."""
+    weights = context.constant(1)
+    if weights.ndim != 2 or int(context.operator.attributes["weights_format"]) != 0:
+        raise refuse(context, "its weights are not a plain matrix")
+    out_c, depth = weights.shape
+    source, output = context.input(0), context.output
+    item_bytes = source.elements // context.batch
+    rows = item_bytes // depth
+    if rows * depth != item_bytes or output.elements != context.batch * rows * out_c:
+        raise refuse(context, f"{source} does not divide into rows of {depth}, or {output} into rows of {out_c}")
+    quant_in, quant_out = quantisation(context, source), quantisation(context, output)
+    multipliers, shifts = _multipliers(context, out_c)
+    act_min, act_max = activation_range(context, output)
+    return context.build.layer(
+        context,
+        kernel="conv_2d_s8",
+        reads=(Read(value=context.build.value(source), rows=rows, row_bytes=depth),),
+        out_rows=rows,
+        macs=rows * weights.size,
+        parameters={
+            "weights": interleaved(weights),
+            "bias": folded_bias(bias_values(context, 2, out_c), weights, quant_in.zero_point),
+            "multiplier": multipliers,
+            "shift": shifts,
+            "per_channel": int(multipliers.size > 1),
+            "in_w": 1,
+            "in_c": depth,
+            "out_w": 1,
+            "out_c": out_c,
+            "kernel_h": 1,
+            "kernel_w": 1,
+            "stride_w": 1,
+            "dilation_w": 1,
+            "pad_left": 0,
+            "in_zero_point": quant_in.zero_point,
+            "out_zero_point": quant_out.zero_point,
+            "act_min": act_min,
+            "act_max": act_max,
+        },
+    )
+
+
+def _multipliers(context: Context, channels: int) -> tuple[Array, Array]:
+    source, weights, output = context.input(0), context.input(1), context.output
+    scales = weight_scales(context, weights, channels)
+    if len(scales) > 1:
+        return channel_multipliers(context, source, weights, output, channels)
+    # Source: GetQuantizedConvolutionMultipler: here the product of the scales is a float32, unlike in a convolution.
+    product = float(quantisation(context, source).scale * np.float32(scales[0]))
+    found = multiplier(context, product / float(quantisation(context, output).scale), "output")
+    return np.array([found[0]], np.int32), np.array([found[1]], np.int8)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place that renders templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module, resources
+from typing import Any
+
+from arenite.errors import MissingToolError
+
+__all__ = ["c_string", "render"]
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """A template of `templates/` with its values; a value that is missing is an error.
+
+    Raises:
+        MissingToolError: Jinja2 is not installed.
+    """
+    try:
+        jinja2 = import_module("jinja2")
+    except ImportError as error:
+        raise MissingToolError(
+            "Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'"
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(str(resources.files("arenite_codegen") / "templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["c_string"] = c_string
+    text: str = environment.get_template(template).render(context)
+    return text
+
+
+def c_string(text: str) -> str:
+    """A C string literal of any text: whatever could end it, start an escape or form a trigraph becomes octal."""
+    safe = set(range(0x20, 0x7F)) - set(b'"\\?')
+    return '"' + "".join(chr(b) if b in safe else f"\\{b:03o}" for b in text.encode("utf-8")) + '"'

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which order rows are made, and how many rows of each value must exist at once.
+
+Rows are made on demand: to make a row, a layer first asks for the rows that it reads. A few values are *materialised*,
+which means made as a whole before anything after them starts; between two of them the network runs depth first. Each
+row is made exactly once, so a schedule never repeats a multiply-accumulate.
+
+Only values through which everything passes (no skip connection runs beside them) are candidates. They cut the network
+into independent segments, so the best choice is a path over the candidates whose dearest segment is cheapest, and is
+found exactly.
+
+Time counts half steps: step t reads at 2t and writes at 2t + 1. A row that an element-wise layer may overwrite dies at
+2t, every other row that a step reads at 2t + 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite_codegen.network import Layer, Mode, Network, Role
+
+__all__ = ["Schedule", "Timeline", "make_schedule", "read_as_a_whole", "simulate"]
+
+_POWER = 8
+
+Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When each row is written and last read.
+
+    Attributes:
+        order: The layer of each step.
+        born, died: For each value, the half step at which each of its rows appears and disappears. Rows at the end that
+            nobody reads are not made and have no entry.
+        scratch: For each layer with scratch, the half steps between which it is in use.
+        overlays: (value read, its row, value written, its row) of each step that may write over what it reads.
+    """
+
+    order: list[int]
+    born: dict[int, Times]
+    died: dict[int, Times]
+    scratch: dict[int, tuple[int, int]]
+    overlays: list[tuple[int, int, int, int]]
+
+    @property
+    def end(self) -> int:
+        """The half step after the last."""
+        return 2 * len(self.order)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A complete order of steps.
+
+    Attributes:
+        steps: (layer, number of consecutive steps).
+        ring_rows: For each value, how many of its rows exist at once.
+        materialised: Values that are made as a whole before what follows starts.
+        live_bytes: Most bytes of rows and scratch alive at one time: no placement can need less.
+    """
+
+    steps: tuple[tuple[int, int], ...]
+    ring_rows: dict[int, int]
+    materialised: tuple[int, ...]
+    timeline: Timeline
+    live_bytes: int
+
+
+def make_schedule(network: Network) -> Schedule:
+    """Choose the materialised values and derive everything else."""
+    demands = _Demands(network)
+    chosen = _best_path(network, demands)
+    outputs = [io.value for io in network.outputs]
+    timeline = simulate(network, demands, [*chosen, *outputs])
+    ring_rows = {
+        value.index: _ring_rows(network, timeline, value.index)
+        for value in network.values
+        if value.index in timeline.born
+    }
+    steps = tuple((layer, len(list(run))) for layer, run in groupby(timeline.order))
+    return Schedule(steps, ring_rows, tuple(chosen), timeline, live_peak(network, timeline))
+
+
+class _Demands:
+    """Which rows, in the producer's division, each step of each layer reads."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.producer = {layer.output: layer for layer in network.layers}
+        self.rows: list[list[list[tuple[int, range, bool]]]] = [
+            [self._of_step(layer, step) for step in range(layer.steps)] for layer in network.layers
+        ]
+
+    def _of_step(self, layer: Layer, step: int) -> list[tuple[int, range, bool]]:
+        found = []
+        for position, read in enumerate(layer.reads):
+            value = self._network.values[read.value]
+            if value.role is Role.CONSTANT:
+                continue
+            overlay = position in layer.in_place
+            if (read.rows, read.row_bytes) == (value.rows, value.row_bytes):
+                first = step * read.stride - read.pad_top
+                start = first + max(0, -(first // read.dilation)) * read.dilation
+                rows = range(start, min(first + read.window * read.dilation, value.rows), read.dilation)
+            else:
+                own = [r * read.row_bytes for r in read.needed(step)]
+                low, high = min(own, default=0), max(own, default=-read.row_bytes) + read.row_bytes
+                rows = range(low // value.row_bytes, -(-high // value.row_bytes))
+                overlay = False
+            found.append((read.value, rows, overlay))
+        return found
+
+
+def simulate(network: Network, demands: _Demands, targets: list[int], ready: frozenset[int] = frozenset()) -> Timeline:
+    """Make the targets one after the other, each as a whole, everything before them on demand.
+
+    Args:
+        ready: Values that exist already, beside the network's inputs; nothing before them is made.
+    """
+    made: dict[int, int] = {}
+    born: dict[int, Times] = {}
+    died: dict[int, Times] = {}
+    for value in network.values:
+        if value.role is Role.INPUT or value.index in ready:
+            made[value.index] = value.rows
+            born[value.index] = np.full(value.rows, -1, np.int64)
+            died[value.index] = np.full(value.rows, -1, np.int64)
+    state = _Run(network, demands, made, born, died)
+    for target in targets:
+        state.make(target)
+    return state.timeline(targets)
+
+
+class _Run:
+    def __init__(
+        self, network: Network, demands: _Demands, made: dict[int, int], born: dict[int, Times], died: dict[int, Times]
+    ) -> None:
+        self._network, self._demands = network, demands
+        self._made, self._born, self._died = made, born, died
+        self._next_step = [0] * len(network.layers)
+        self._order: list[int] = []
+        self._scratch: dict[int, tuple[int, int]] = {}
+        self._overlays: list[tuple[int, int, int, int]] = []
+
+    def make(self, target: int) -> None:
+        """Make every row of a value, with an explicit stack of (value, rows wanted)."""
+        made, producer, rows_of = self._made, self._demands.producer, self._demands.rows
+        stack = [(target, self._network.values[target].rows)]
+        while stack:
+            value, wanted = stack[-1]
+            if made.get(value, 0) >= wanted:
+                stack.pop()
+                continue
+            layer = producer[value]
+            for read, rows, _ in rows_of[layer.index][self._next_step[layer.index]]:
+                if rows and made.get(read, 0) <= rows[-1]:
+                    stack.append((read, rows[-1] + 1))
+                    break
+            else:
+                self._step(layer)
+
+    def _step(self, layer: Layer) -> None:
+        step, time = self._next_step[layer.index], len(self._order)
+        self._next_step[layer.index] += 1
+        self._order.append(layer.index)
+        if layer.output not in self._born:
+            rows = self._network.values[layer.output].rows
+            self._born[layer.output] = np.zeros(rows, np.int64)
+            self._died[layer.output] = np.zeros(rows, np.int64)
+            self._made[layer.output] = 0
+        writes = layer.mode is Mode.ROW or step == layer.steps - 1
+        row = self._made[layer.output]
+        # An overlaid row ends at the half step of the reads; another read of the same row in this step still keeps it.
+        for read, needed, overlay in self._demands.rows[layer.index][step]:
+            if overlay and writes:
+                for r in needed:
+                    self._died[read][r] = max(self._died[read][r], 2 * time)
+                    self._overlays.append((read, r, layer.output, row))
+            elif needed:
+                self._died[read][needed.start : needed.stop : needed.step] = 2 * time + 1
+        if layer.scratch_bytes:
+            first, _ = self._scratch.get(layer.index, (2 * time, 0))
+            self._scratch[layer.index] = (first, 2 * time + 1)
+        if writes:
+            self._born[layer.output][row] = self._died[layer.output][row] = 2 * time + 1
+            self._made[layer.output] += 1
+
+    def timeline(self, kept: list[int]) -> Timeline:
+        """The finished record; what the caller reads afterwards lives to the end."""
+        end = 2 * len(self._order)
+        outputs = {io.value for io in self._network.outputs}
+        for value, made in self._made.items():
+            # Rows that nobody asked for are never made.
+            self._born[value], self._died[value] = self._born[value][:made], self._died[value][:made]
+            if value in outputs or value == kept[-1]:
+                self._died[value][:] = end
+        return Timeline(self._order, self._born, self._died, self._scratch, self._overlays)
+
+
+def live_peak(network: Network, timeline: Timeline) -> int:
+    """Most bytes alive at one time, at row granularity."""
+    change = np.zeros(timeline.end + 4, np.int64)
+    for value, born in timeline.born.items():
+        size = network.values[value].row_bytes
+        np.add.at(change, born + 1, size)
+        np.add.at(change, timeline.died[value] + 2, -size)
+    for layer, (first, last) in timeline.scratch.items():
+        change[first + 1] += network.layers[layer].scratch_bytes
+        change[last + 2] -= network.layers[layer].scratch_bytes
+    return int(change.cumsum().max())
+
+
+def _ring_rows(network: Network, timeline: Timeline, index: int) -> int:
+    value = network.values[index]
+    if value.role in (Role.INPUT, Role.OUTPUT) or read_as_a_whole(network, index):
+        return value.rows
+    born, died = timeline.born[index], timeline.died[index]
+    # Row r takes the slot of row r - R, so every row before r that is alive when r appears must be nearer than R. Rows
+    # appear in order, hence the oldest such row is found by a search in the running maximum of the deaths.
+    latest = np.maximum.accumulate(died)
+    oldest = np.searchsorted(latest, born, side="left")
+    rows = np.arange(len(born))
+    return int((rows - np.minimum(oldest, rows) + 1).max(initial=1))
+
+
+def read_as_a_whole(network: Network, index: int) -> bool:
+    """Whether a reader wants a value in one piece, or divides it otherwise than its producer."""
+    value = network.values[index]
+    return any(
+        read.value == index and (read.whole or (read.rows, read.row_bytes) != (value.rows, value.row_bytes))
+        for layer in network.layers
+        for read in layer.reads
+    )
+
+
+def _cuts(network: Network) -> list[tuple[int, int]]:
+    """(layer, value) after which everything later reads only that value."""
+    last_read = {}
+    for layer in network.layers:
+        for read in layer.reads:
+            last_read[read.value] = layer.index
+    for io in network.outputs:
+        last_read[io.value] = len(network.layers)
+    open_values = {io.value for io in network.inputs if io.value in last_read}
+    found = []
+    for layer in network.layers:
+        open_values = {v for v in open_values if last_read[v] > layer.index} | {layer.output}
+        if open_values == {layer.output} and layer.index < len(network.layers) - 1:
+            found.append((layer.index, layer.output))
+    return found
+
+
+def _best_path(network: Network, demands: _Demands) -> list[int]:
+    """The cuts to materialise: a shortest path over them, a segment weighing its peak to a high power.
+
+    The dearest segment so decides almost alone; among schedules that share it, the next dearest does. Slack in the
+    other segments is what lets the placement reach the peak.
+    """
+    nodes: list[int | None] = [None, *(value for _, value in _cuts(network)), -1]
+    outputs = [io.value for io in network.outputs]
+    weight = [0] + [-1] * (len(nodes) - 1)
+    came_from = [0] * len(nodes)
+    for start in range(len(nodes) - 1):
+        for stop in range(start + 1, len(nodes)):
+            target = nodes[stop]
+            assert target is not None
+            least = 0 if target == -1 else network.values[target].bytes
+            if 0 <= weight[stop] <= weight[start] + least**_POWER:
+                continue
+            cost = _segment_cost(network, demands, nodes[start], outputs if target == -1 else [target])
+            if weight[stop] < 0 or weight[start] + cost**_POWER < weight[stop]:
+                weight[stop], came_from[stop] = weight[start] + cost**_POWER, start
+    path, node = [], came_from[-1]
+    while node:
+        value = nodes[node]
+        assert value is not None
+        path.append(value)
+        node = came_from[node]
+    return path[::-1]
+
+
+def _segment_cost(network: Network, demands: _Demands, begin: int | None, targets: list[int]) -> int:
+    ready = frozenset() if begin is None else frozenset({begin})
+    timeline = simulate(network, demands, targets, ready)
+    if begin is not None:
+        for io in network.inputs:
+            timeline.born.pop(io.value, None)
+    return live_peak(network, timeline)

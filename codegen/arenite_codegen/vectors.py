@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden vectors: inputs with the outputs that the authority gives for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite.golden import golden_of
+from arenite.reference import reference_available, reference_name, reference_outputs
+from arenite.tflite_graph import Graph
+
+__all__ = ["Vectors", "make_vectors"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Inputs and expected outputs; without an authority there are none.
+
+    Attributes:
+        authority: Name and version of what computed the outputs.
+    """
+
+    authority: str | None
+    inputs: tuple[tuple[Array, ...], ...]
+    outputs: tuple[tuple[Array, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """Number of vectors."""
+        return len(self.inputs)
+
+    def files(self) -> Mapping[str, bytes]:
+        """Raw bytes by file name; several inputs of one vector lie one behind the other."""
+        found = {}
+        for i, (inputs, outputs) in enumerate(zip(self.inputs, self.outputs, strict=True)):
+            found[f"input_{i:03}.bin"] = b"".join(a.tobytes() for a in inputs)
+            found[f"output_{i:03}.bin"] = b"".join(a.tobytes() for a in outputs)
+        return found
+
+
+def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
+    """The contract's own inputs, then random ones over the whole range of a byte, seeded by the model.
+
+    The expected outputs are always those of the reference at hand, so that they can be trusted; where it is not
+    installed there are no vectors, and `verify` says so.
+
+    Raises:
+        ContractError: The model's contract or its golden vectors are damaged.
+    """
+    own = _contract_inputs(graph)
+    if not reference_available():
+        return Vectors(None, (), ())
+    inputs = [*own, *_random_inputs(graph, count)]
+    outputs = reference_outputs(model, [list(vector) for vector in inputs])
+    return Vectors(reference_name(), tuple(inputs), tuple(tuple(o) for o in outputs))
+
+
+def _random_inputs(graph: Graph, count: int) -> list[tuple[Array, ...]]:
+    seed = int.from_bytes(hashlib.sha256(graph.sha256.encode()).digest()[:8], "little")
+    generator = np.random.default_rng(seed)
+    tensors = [graph.tensors[i] for i in graph.inputs]
+    return [
+        tuple(generator.integers(0, 256, t.shape, dtype=np.uint8).view(t.dtype) for t in tensors) for _ in range(count)
+    ]
+
+
+def _contract_inputs(graph: Graph) -> list[tuple[Array, ...]]:
+    golden = golden_of(graph)
+    return [] if golden is None else [(item,) for item in golden.inputs]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle is complete, reproducible, builds, and refuses what does not fit; it leaves nothing half-written."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arenite.errors import DoesNotFitError, OutputError, ToolchainError, UsageError
+from arenite.reference import reference_name, reference_outputs
+from arenite_codegen import bundle
+from arenite_codegen.build import build
+from arenite_codegen.host import HostModel
+from support.graphs import random_graph
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(random_graph("CONV_2D", 8).model_bytes)
+    return path
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_two_runs_write_identical_trees(model: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "deep" / "second"
+    bundle(model, "qemu-mps2-an386", first)
+    bundle(model, "qemu-mps2-an386", second)
+    assert tree(first) == tree(second)
+
+
+def test_the_manifest_names_every_file_with_its_digest(model: Path, tmp_path: Path) -> None:
+    report = bundle(model, "qemu-riscv32", tmp_path / "b")
+    files = tree(tmp_path / "b")
+    manifest = json.loads(files.pop("manifest.json"))
+    files.pop("sbom.spdx.json")
+    assert manifest["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    assert manifest["model_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest() == report.model_sha256
+    assert set(manifest["sources"]) <= set(files)
+    assert manifest["vectors"] == {"authority": reference_name(), "count": 3}
+    fields = {f.name for f in dataclasses.fields(report)}
+    assert {"arena_bytes", "arena_lower_bound_bytes", "weights_bytes", "code_bytes", "macs", "mac_factor"} <= fields
+    assert report.mac_factor == 1.0
+
+
+def test_the_sbom_lists_the_same_files(model: Path, tmp_path: Path) -> None:
+    bundle(model, "host", tmp_path / "b")
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    sbom = json.loads((tmp_path / "b" / "sbom.spdx.json").read_text())
+    listed = {f["fileName"].removeprefix("./"): f["checksums"][0]["checksumValue"] for f in sbom["files"]}
+    assert listed == manifest["files"]
+
+
+def test_only_the_kernels_used_are_there(model: Path, tmp_path: Path) -> None:
+    bundle(model, "host", tmp_path / "b")
+    names = {p.name for p in (tmp_path / "b" / "kernels").glob("*.c")}
+    assert names == {"arenite_conv_2d_s8.c"}
+
+
+def test_a_host_bundle_computes_what_the_reference_computes(model: Path, tmp_path: Path) -> None:
+    bundle(model, "host", tmp_path / "b")
+    compiled = HostModel(build(tmp_path / "b").elf)
+    case = random_graph("CONV_2D", 8)
+    expected = reference_outputs(case.model_bytes, [list(v) for v in case.vectors])
+    for vector, outputs in zip(case.vectors, expected, strict=True):
+        got = compiled.run(list(vector))
+        assert [g.tobytes() for g in got] == [o.tobytes() for o in outputs]
+
+
+def test_a_host_model_refuses_a_wrong_input(model: Path, tmp_path: Path) -> None:
+    bundle(model, "host", tmp_path / "b")
+    compiled = HostModel(build(tmp_path / "b").elf)
+    with pytest.raises(UsageError, match="expected int8"):
+        compiled.run([np.zeros(3, np.float32)])
+
+
+def test_an_arena_one_byte_smaller_does_not_build(model: Path, tmp_path: Path) -> None:
+    report = bundle(model, "qemu-mps2-an500", tmp_path / "b")
+    build(tmp_path / "b")
+    header = tmp_path / "b" / "model" / "arenite_model.h"
+    text = header.read_text()
+    smaller = f"#define ARENITE_ARENA_BYTES {report.arena_bytes - 1}u\n"
+    header.write_text(text.replace("#ifndef ARENITE_ARENA_BYTES\n", smaller + "#ifndef ARENITE_ARENA_BYTES\n"))
+    with pytest.raises(ToolchainError, match="arena is smaller"):
+        build(tmp_path / "b")
+
+
+def test_an_arena_limit_is_kept_to_the_byte(model: Path, tmp_path: Path) -> None:
+    needed = bundle(model, "host", tmp_path / "b").arena_bytes
+    assert bundle(model, "host", tmp_path / "b", arena_bytes=needed).arena_bytes == needed
+    with pytest.raises(DoesNotFitError, match="1 too few"):
+        bundle(model, "host", tmp_path / "c", arena_bytes=needed - 1)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_foreign_folder_is_not_replaced(model: Path, tmp_path: Path) -> None:
+    place = tmp_path / "mine"
+    place.mkdir()
+    (place / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="not a bundle"):
+        bundle(model, "host", place)
+    assert (place / "thesis.txt").read_text() == "years of work"
+    bundle(model, "host", place, force=True)
+    assert (place / "manifest.json").is_file()
+
+
+def test_an_earlier_bundle_survives_a_failure(model: Path, tmp_path: Path) -> None:
+    bundle(model, "host", tmp_path / "b")
+    before = tree(tmp_path / "b")
+    with pytest.raises(DoesNotFitError):
+        bundle(model, "host", tmp_path / "b", arena_bytes=1)
+    assert tree(tmp_path / "b") == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "model.tflite"]
+
+
+def test_a_full_disk_is_one_error(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_bytes
+
+    def full(self: Path, data: bytes) -> int:
+        if self.name == "weights.c":
+            raise OSError(28, "No space left on device")
+        return write(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OutputError, match="No space left"):
+        bundle(model, "host", tmp_path / "b")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.tflite"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_parent_is_one_error(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    with pytest.raises(OutputError, match="permissions"):
+        bundle(model, "host", tmp_path / "locked" / "b")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C: no warning under any compiler here, no heap, no undefined behaviour, hostile names harmless, output stable."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from arenite.tflite_graph import parse_graph
+from arenite_codegen.emit import emit
+from arenite_codegen.legalise import legalise
+from arenite_codegen.plan import make_plan
+from arenite_codegen.render import c_string
+from arenite_codegen.schedule import make_schedule
+from support.graphs import KINDS, random_graph
+
+FIRMWARE = Path(str(resources.files("arenite_firmware")))
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O2", "-c"]
+COMPILERS = {"gcc": ["gcc"], "clang": ["clang"], "zig": [sys.executable, "-m", "ziglang", "cc"]}
+
+
+def compiler(name: str) -> list[str]:
+    if name != "zig" and shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    return COMPILERS[name]
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_hand_written_c_has_no_warnings(name: str, tmp_path: Path) -> None:
+    (tmp_path / "arenite_limits.h").write_text("#define ARENITE_MAX_POINTERS 9\n")
+    for source in sorted([*(FIRMWARE / "kernels").glob("*.c"), *(FIRMWARE / "runtime").glob("*.c")]):
+        command = [*compiler(name), *STRICT, f"-I{FIRMWARE / 'runtime'}", f"-I{tmp_path}", str(source)]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, f"{source.name}:\n{result.stderr}"
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_generated_c_has_no_warnings(name: str, tmp_path: Path) -> None:
+    for kind in KINDS:
+        network = legalise(parse_graph(random_graph(kind, 11).model_bytes))
+        schedule = make_schedule(network)
+        for file, text in emit(network, schedule, make_plan(network, schedule)).files.items():
+            (tmp_path / file).write_text(text)
+        includes = [f"-I{FIRMWARE / 'runtime'}", f"-I{FIRMWARE / 'kernels'}", f"-I{tmp_path}"]
+        for source in ("model.c", "weights.c"):
+            command = [*compiler(name), *STRICT, *includes, str(tmp_path / source)]
+            result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert result.returncode == 0, f"{kind} {source}:\n{result.stderr}"
+
+
+def test_no_heap_no_library_calls() -> None:
+    allowed = {"stdint.h", "stddef.h"}
+    for source in sorted([*(FIRMWARE / "kernels").iterdir(), *(FIRMWARE / "runtime").iterdir()]):
+        text = source.read_text(encoding="utf-8")
+        assert set(re.findall(r"#include <(.+)>", text)) <= allowed, source.name
+        assert not re.search(r"\b(malloc|calloc|realloc|free|alloca|printf)\s*\(", text), source.name
+
+
+def test_every_kernel_has_a_header_that_states_its_contract() -> None:
+    for source in (FIRMWARE / "kernels").glob("*.c"):
+        header = source.with_suffix(".h").read_text(encoding="utf-8")
+        assert "Authority:" in header, source.name
+        assert f"void {source.stem}(const void *params" in header.replace("\n", " "), source.name
+
+
+@pytest.mark.parametrize(
+    "name", ['"; system("x"); "', "a\\", "??/", "line\nbreak", "*/ int x; /*", "%s%n", "\0nul", "ünï/../../etc"]
+)
+def test_a_tensor_name_is_only_ever_a_string(name: str, tmp_path: Path) -> None:
+    literal = c_string(name)
+    assert re.fullmatch(r'"(?:[ !#-\[\]-~]|\\[0-7]{3})*"', literal)
+    assert "??" not in literal
+    octal = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), literal[1:-1])
+    assert octal.encode("latin-1") == name.encode("utf-8")
+
+
+def test_the_same_model_gives_the_same_text() -> None:
+    graph = parse_graph(random_graph("CONV_2D", 4).model_bytes)
+    texts = []
+    for _ in range(2):
+        network = legalise(graph)
+        schedule = make_schedule(network)
+        texts.append(dict(emit(network, schedule, make_plan(network, schedule)).files))
+    assert texts[0] == texts[1]

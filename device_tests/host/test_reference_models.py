@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trained models, compiled for this computer, against the reference kernels byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arenite.reference import reference_outputs
+from arenite.tflite_graph import parse_graph
+from arenite_codegen import bundle
+from arenite_codegen.build import build
+from arenite_codegen.host import HostModel
+from support.reference_models import REFERENCE_MODELS, random_inputs, sample_inputs
+
+VECTORS = 20
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("name", REFERENCE_MODELS)
+def test_outputs_equal_the_reference(shared_data: Path, tmp_path: Path, name: str) -> None:
+    report = bundle(shared_data / name, "host", tmp_path / "b", vectors=0)
+    compiled = HostModel(build(tmp_path / "b").elf)
+    content = (shared_data / name).read_bytes()
+    graph = parse_graph(content)
+    tensor = graph.tensors[graph.inputs[0]]
+    vectors = random_inputs(tensor, VECTORS, seed=1) + sample_inputs(shared_data, name, tensor)
+    expected = reference_outputs(content, [[v] for v in vectors])
+    for position, (vector, outputs) in enumerate(zip(vectors, expected, strict=True)):
+        got = compiled.run([vector])
+        assert got[0].tobytes() == outputs[0].tobytes(), f"vector {position}"
+    assert report.mac_factor == 1.0

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An independent witness of a plan: replays the row schedule on an arena whose every byte remembers what it holds.
+
+It shares no code with the scheduler or the planner. It follows the steps as the C runtime does, from ring sizes and
+offsets alone, and fails when a step reads a byte that no longer is, or never was, the byte that it means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from arenite_codegen.network import Layer, Mode, Network, Read, Role
+from arenite_codegen.plan import Plan
+from arenite_codegen.schedule import Schedule
+
+__all__ = ["replay"]
+
+_ITEM = 1 << 20
+_VALUE = 1 << 40
+_SCRATCH = 1 << 56
+_COUNTERS = (1 << 57) + 1
+
+
+def replay(network: Network, schedule: Schedule, plan: Plan) -> None:
+    """Run the whole batch; raises AssertionError at the first byte that is not what its reader expects."""
+    _Replay(network, schedule, plan).run()
+
+
+class _Replay:
+    def __init__(self, network: Network, schedule: Schedule, plan: Plan) -> None:
+        self.network, self.schedule, self.plan = network, schedule, plan
+        self.arena = np.full(plan.arena_bytes, -1, np.int64)
+
+    def run(self) -> None:
+        for io in self.network.inputs:
+            value = self.network.values[io.value]
+            for item in range(value.items):
+                self._write(io.value, item, 0, value.bytes)
+        counters = slice(self.plan.counters, self.plan.counters + 2 * len(self.network.layers))
+        assert self.plan.counters % 2 == 0
+        self.arena[counters] = _COUNTERS
+        for item in range(self.network.batch):
+            self._run_item(item)
+            assert (self.arena[counters] == _COUNTERS).all(), "the row counters were overwritten"
+        for io in self.network.outputs:
+            value = self.network.values[io.value]
+            for item in range(value.items):
+                self._expect(io.value, item, 0, value.bytes, "a finished output")
+
+    def _run_item(self, item: int) -> None:
+        steps = [0] * len(self.network.layers)
+        for index, count in self.schedule.steps:
+            for _ in range(count):
+                self._step(self.network.layers[index], steps[index], item)
+                steps[index] += 1
+        for count, layer in zip(steps, self.network.layers, strict=True):
+            assert count <= layer.steps, f"layer {layer.index} made a row twice"
+
+    def _step(self, layer: Layer, step: int, item: int) -> None:
+        where = f"step {step} of layer {layer.index} {layer.kind}"
+        spans = [span for read in layer.reads for span in self._check_read(read, step, item, where)]
+        writes = layer.mode is Mode.ROW or step == layer.steps - 1
+        out = self._out_span(layer, step, item)
+        if layer.scratch_bytes:
+            self._use_scratch(layer, step, where, spans, out if writes else None)
+        if writes:
+            self._check_overlay(layer, step, item, out, where)
+            row = step if layer.mode is Mode.ROW else 0
+            size = self.network.values[layer.output].row_bytes
+            self._write(layer.output, item, row * size, size)
+
+    def _check_read(self, read: Read, step: int, item: int, where: str) -> list[tuple[int, int]]:
+        value = self.network.values[read.value]
+        if value.role is Role.CONSTANT:
+            return []
+        spans = []
+        for k in range(read.window):
+            row = step * read.stride - read.pad_top + k * read.dilation
+            if 0 <= row < read.rows:
+                self._expect(read.value, item, row * read.row_bytes, read.row_bytes, where, read)
+                start = self._address(read.value, item, row, read)
+                spans.append((start, start + read.row_bytes))
+        return spans
+
+    def _out_span(self, layer: Layer, step: int, item: int) -> tuple[int, int]:
+        value = self.network.values[layer.output]
+        row = step if layer.mode is Mode.ROW else 0
+        start = self._row(layer.output, item, row, self.schedule.ring_rows[layer.output], value.row_bytes)
+        return start, start + value.row_bytes
+
+    def _check_overlay(self, layer: Layer, step: int, item: int, out: tuple[int, int], where: str) -> None:
+        """The output row may only touch a row that is read element by element, and never run ahead of it."""
+        for position, read in enumerate(layer.reads):
+            for start, stop in self._check_read(read, step, item, where):
+                if out[0] < stop and start < out[1]:
+                    assert position in layer.in_place, f"{where} overwrites a row that it still reads"
+                    assert out[0] <= start, f"{where} writes ahead of what it reads in place"
+
+    def _use_scratch(
+        self, layer: Layer, step: int, where: str, spans: list[tuple[int, int]], out: tuple[int, int] | None
+    ) -> None:
+        start = self.plan.scratch[layer.index]
+        stop = start + layer.scratch_bytes
+        assert start % 4 == 0, f"{where}: its scratch is not aligned"
+        if step:
+            assert (self.arena[start:stop] == _SCRATCH + layer.index).all(), f"{where}: its scratch was overwritten"
+        for low, high in spans + ([out] if out else []):
+            assert high <= start or low >= stop, f"{where}: its scratch lies over a row of the same step"
+        self.arena[start:stop] = _SCRATCH + layer.index
+
+    def _row(self, value: int, item: int, row: int, ring: int, row_bytes: int) -> int:
+        if value in self.plan.rows:
+            assert self.plan.rows[value][row] % self.plan.row_unit == 0
+            return self.plan.rows[value][row]
+        return self.plan.values[value] + item * self.network.values[value].item_bytes + row % ring * row_bytes
+
+    def _address(self, value: int, item: int, row: int, read: Read) -> int:
+        own = self.network.values[value]
+        ring = self.schedule.ring_rows[value] if (read.rows, read.row_bytes) == (own.rows, own.row_bytes) else read.rows
+        if read.whole:
+            assert ring >= read.rows and value in self.plan.values, "a value read as a whole is not in one piece"
+        return self._row(value, item, row, ring, read.row_bytes)
+
+    def _tags(self, value: int, item: int, first: int, count: int) -> np.ndarray:
+        held = item if self.network.values[value].items > 1 or self._is_computed(value) else 0
+        return np.arange(first, first + count, dtype=np.int64) + value * _VALUE + held * (_VALUE // _ITEM)
+
+    def _is_computed(self, value: int) -> bool:
+        return self.network.values[value].role in (Role.INTERNAL, Role.OUTPUT)
+
+    def _write(self, value: int, item: int, first: int, count: int) -> None:
+        own = self.network.values[value]
+        ring = self.schedule.ring_rows.get(value, own.rows)
+        for row in range(first // own.row_bytes, (first + count) // own.row_bytes):
+            start = self._row(value, item, row, ring, own.row_bytes)
+            assert start >= 0 and start + own.row_bytes <= len(self.arena), "a row lies outside the arena"
+            self.arena[start : start + own.row_bytes] = self._tags(value, item, row * own.row_bytes, own.row_bytes)
+
+    def _expect(self, value: int, item: int, first: int, count: int, where: str, read: Read | None = None) -> None:
+        own = self.network.values[value]
+        view = read or Read(value, own.rows, own.row_bytes)
+        for row in range(first // view.row_bytes, (first + count) // view.row_bytes):
+            start = self._address(value, item, row, view)
+            held = self.arena[start : start + view.row_bytes]
+            wanted = self._tags(value, item, row * view.row_bytes, view.row_bytes)
+            assert np.array_equal(held, wanted), f"{where}: row {row} of value {value} is not there any more"

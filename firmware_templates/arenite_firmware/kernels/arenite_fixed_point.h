@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fixed-point arithmetic of the TFLite reference kernels (gemmlowp double rounding), free of undefined behaviour. */
+#ifndef ARENITE_FIXED_POINT_H
+#define ARENITE_FIXED_POINT_H
+
+#include <stdint.h>
+
+/* value * 2^shift modulo 2^32, shift 0 .. 30. */
+static inline int32_t arenite_shift_left(int32_t value, int32_t shift) {
+    return (int32_t)((uint32_t)value << shift);
+}
+
+/* High 32 bits of 2ab, rounded half away from zero, b > INT32_MIN (so that nothing can overflow).
+ * The reference adds 2^30 to a product >= 0 and 1 - 2^30 to a negative one, then divides by 2^31 towards zero, which is
+ * the floor of (product + 2^30) / 2^31 in both cases: for a negative product the truncation adds back the 2^31 - 1 that
+ * the smaller nudge left out. */
+static inline int32_t arenite_doubling_high_mul(int32_t a, int32_t b) {
+    return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
+}
+
+/* value / 2^exponent rounded half away from zero, value > INT32_MIN, exponent 0 .. 31.
+ * Half a unit is added after all bits but one are gone, so it cannot overflow; a negative value is first moved by one so
+ * that its halves round down. */
+static inline int32_t arenite_rounding_shift_right(int32_t value, int32_t exponent) {
+    if (exponent == 0) {
+        return value;
+    }
+    return (((value + (value >> 31)) >> (exponent - 1)) + 1) >> 1;
+}
+
+/* value * multiplier * 2^(shift - 31) with the reference's two roundings; shift -31 .. 30. */
+static inline int32_t arenite_requantise(int32_t value, int32_t multiplier, int32_t shift) {
+    int32_t left = shift > 0 ? shift : 0;
+    int32_t right = shift > 0 ? 0 : -shift;
+    return arenite_rounding_shift_right(
+        arenite_doubling_high_mul(arenite_shift_left(value, left), multiplier), right);
+}
+
+static inline int32_t arenite_clamp(int32_t value, int32_t low, int32_t high) {
+    return value < low ? low : (value > high ? high : value);
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the averages share. */
+#ifndef ARENITE_MEAN_H
+#define ARENITE_MEAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* sum / count, rounded half away from zero; count > 0. */
+static inline int32_t arenite_rounded_mean(int32_t sum, int32_t count) {
+    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+}
+
+/* Add a row of pixels to the sums of their channels; the first row starts the sums. */
+static inline void arenite_sum_row(const int8_t *row, int32_t width, int32_t channels, int32_t first,
+                                   int32_t *sums) {
+    if (first) {
+        for (int32_t c = 0; c < channels; c++) {
+            sums[c] = 0;
+        }
+    }
+    for (int32_t x = 0; x < width; x++) {
+        for (int32_t c = 0; c < channels; c++) {
+            sums[c] += *row++;
+        }
+    }
+}
+
+#endif

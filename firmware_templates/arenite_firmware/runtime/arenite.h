@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor: walks a model's row schedule. It interprets no model file and allocates nothing; everything it reads is
+ * a constant that the code generator wrote, everything it writes lies in the arena that the caller gives. */
+#ifndef ARENITE_H
+#define ARENITE_H
+
+#include <stdint.h>
+
+/* Increases whenever generated data and this header stop fitting together. */
+#define ARENITE_RUNTIME_VERSION 1
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Arenite's generated weights are little-endian; this target is not."
+#endif
+
+/* A kernel makes one row.
+ *   params   the layer's constants, of the kernel's own struct type
+ *   rows     the rows of every value read, one window after the other; NULL for a row outside the value
+ *   out      the output row; it may be the current row of a value read where the plan says so
+ *   step     number of this call in the inference of one item, from 0
+ *   scratch  the layer's scratch, 4-byte aligned, kept from its first to its last step; NULL if it has none */
+typedef void (*arenite_kernel_t)(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
+                                 int32_t *scratch);
+
+/* How a layer reads one value: step y takes rows y * stride - pad_top + k * dilation, k = 0 .. window - 1. */
+typedef struct {
+    const int8_t *constant; /* the value's bytes if they lie in flash, else NULL */
+    uint32_t offset; /* of the ring's first slot in the arena; of scattered rows, of row 0 in the row table */
+    uint32_t row_bytes;
+    uint32_t item_bytes; /* distance to the next item of a batch; 0 if items share the memory */
+    uint16_t rows;       /* rows of the whole value */
+    uint16_t
+        ring_rows; /* rows that exist at once, row r in slot r modulo ring_rows; 0: the rows are scattered */
+    uint16_t window;
+    uint16_t stride;
+    uint16_t dilation;
+    int16_t pad_top;
+} arenite_read_t;
+
+typedef struct {
+    arenite_kernel_t kernel;
+    const void *params;
+    const arenite_read_t *reads;
+    uint32_t out_offset;
+    uint32_t out_row_bytes;
+    uint32_t out_item_bytes;
+    uint32_t scratch_offset; /* ARENITE_NO_SCRATCH if it has none */
+    uint16_t out_ring_rows;
+    uint8_t read_count;
+    uint8_t accumulates; /* every step consumes a row, the last one writes row 0 */
+} arenite_layer_t;
+
+#define ARENITE_NO_SCRATCH UINT32_MAX
+
+/* `count` consecutive steps of one layer. */
+typedef struct {
+    uint16_t layer;
+    uint16_t count;
+} arenite_step_t;
+
+/* An input or output of the model: `bytes` at `offset` of the arena, real value = scale * (q - zero_point). */
+typedef struct {
+    const char *name;
+    uint32_t offset;
+    uint32_t bytes;
+    uint8_t dtype; /* 0 int8, 1 uint8 */
+    int16_t zero_point;
+    float scale;
+} arenite_io_t;
+
+typedef struct arenite_model {
+    uint32_t arena_bytes;
+    const uint8_t *sha256; /* 32 bytes: the digest of the model file */
+    const arenite_io_t *inputs;
+    const arenite_io_t *outputs;
+    const arenite_layer_t *layers;
+    const arenite_step_t *steps;
+    const uint16_t *row_table; /* offsets of scattered rows, in units of row_unit bytes */
+    uint32_t row_unit;
+    uint32_t step_count;
+    uint32_t counters_offset; /* one uint16_t a layer: its next step */
+    uint16_t layer_count;
+    uint16_t batch; /* the schedule runs once for each item */
+    uint8_t input_count;
+    uint8_t output_count;
+} arenite_model_t;
+
+/* Where the caller writes input i, or reads output i. The arena is 4-byte aligned (16 where a board's kernels say so).
+ * A run may overwrite inputs: write them before every run. Outputs stay until the next input is written. */
+void *arenite_input(const arenite_model_t *model, uint8_t *arena, unsigned i);
+const void *arenite_output(const arenite_model_t *model, const uint8_t *arena, unsigned i);
+
+/* One inference over the whole batch. Cannot fail. */
+void arenite_run(const arenite_model_t *model, uint8_t *arena);
+
+/* Called before every step if the build defines ARENITE_ON_STEP; the application provides it (watchdog, profile). */
+void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step);
+
+#endif

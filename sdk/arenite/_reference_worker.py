@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child process of `arenite.reference`: runs `tflite-micro`, which trusts its model file, apart.
+
+Standard input is an .npz with `model`, `arena_bytes`, `outputs` (how many) and the inputs, named by `key`;
+standard output is an .npz with the outputs, named the same way. Exit 1: the interpreter refused the model;
+the reason is the last line of standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from importlib import import_module
+from typing import Any, BinaryIO
+
+import numpy as np
+
+__all__ = ["key", "main"]
+
+
+def key(run: int, tensor: int) -> str:
+    """Name of one input or output of one run in the archives."""
+    return f"{run}_{tensor}"
+
+
+def main() -> int:
+    """Reads the job, runs it, writes the outputs."""
+    with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as archive:
+        job = dict(archive)
+    answer = _private_output()
+    try:
+        outputs = _run(job)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}".replace("\n", " "), file=sys.stderr)
+        return 1
+    with answer:
+        np.savez(answer, **outputs)
+    return 0
+
+
+def _private_output() -> BinaryIO:
+    """Standard output for the archive alone; what the library prints goes to standard error."""
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answer
+
+
+def _run(job: dict[str, Any]) -> dict[str, Any]:
+    runtime = import_module("tflite_micro.python.tflite_micro.runtime")
+    model = job["model"].tobytes()
+    interpreter = runtime.Interpreter.from_bytes(model, arena_size=int(job["arena_bytes"]))
+    outputs = {}
+    run = 0
+    while key(run, 0) in job:
+        tensor = 0
+        while key(run, tensor) in job:
+            interpreter.set_input(job[key(run, tensor)], tensor)
+            tensor += 1
+        interpreter.invoke()
+        for index in range(int(job["outputs"])):
+            outputs[key(run, index)] = np.array(interpreter.get_output(index))
+        run += 1
+    return outputs
+
+
+if __name__ == "__main__":
+    sys.exit(main())
