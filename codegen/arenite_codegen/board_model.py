@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a board is: frozen values, as its `board.toml` says them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Uart"]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Parts of the instruction set that a chip may lack.
+
+    Attributes:
+        fpu: Floating-point unit of a Cortex-M: `none`, `single` or `double`.
+        dsp: Cortex-M has the DSP extension.
+        mve: Cortex-M has the M-profile vector extension (Helium).
+        extensions: Letters of the RISC-V extensions, for example `imc`.
+    """
+
+    fpu: str = "none"
+    dsp: bool = False
+    mve: bool = False
+    extensions: str = ""
+
+
+@dataclass(frozen=True)
+class MemoryRegion:
+    """One memory: `kind` is `flash` or `ram`, `origin` an address, `length` in bytes."""
+
+    name: str
+    kind: str
+    origin: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Uart:
+    """The serial port: its kind names the driver, `base` its address, `baud` its rate.
+
+    With `irq`, the number of its receive interrupt (RISC-V: at the controller `plic_base`), the firmware
+    sleeps between bytes instead of polling.
+    """
+
+    kind: str
+    base: int | None = None
+    baud: int = 115200
+    irq: int | None = None
+    plic_base: int | None = None
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What times a run; `unit` is `none`, `cycles`, `instructions` or `ticks` of `hz`."""
+
+    kind: str
+    unit: str
+    hz: int
+    base: int | None = None
+    coarse_base: int | None = None
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """How one emulator runs the board. One instruction takes 2**`instruction_ns_log2` ns of emulated time."""
+
+    name: str
+    program: str | None = None
+    arguments: tuple[str, ...] = ()
+    cpu: str | None = None
+    instruction_ns_log2: int = 0
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board, as its `board.toml` says. `directory` holds that file."""
+
+    name: str
+    description: str
+    architecture: str
+    cpu: str
+    clock_hz: int
+    stack_bytes: int
+    features: Features
+    memory: tuple[MemoryRegion, ...]
+    uart: Uart
+    counter: Counter
+    emulators: tuple[Emulator, ...]
+    directory: Path = field(compare=False)
+
+    @property
+    def has_fpu(self) -> bool:
+        """The core has a floating-point unit that start-up must switch on."""
+        return self.features.fpu != "none"
+
+    @property
+    def ram(self) -> MemoryRegion:
+        """The region of stack, variables and arena: the first of kind `ram`."""
+        return next(region for region in self.memory if region.kind == "ram")
+
+    @property
+    def flash(self) -> MemoryRegion:
+        """The region of code and weights: the first of kind `flash`."""
+        return next(region for region in self.memory if region.kind == "flash")
+
+    @property
+    def ram_bytes(self) -> int:
+        """RAM for stack, variables and arena together, in bytes."""
+        return self.ram.length
+
+    @property
+    def flash_bytes(self) -> int:
+        """Flash for code and weights together, in bytes."""
+        return self.flash.length

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of `board.toml`: which fields there are and what each may be.
+
+A new kind of processor, serial port or counter is one row in a table here and one C file in `startup/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Uart
+from arenite_codegen.board_table import Table
+
+__all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "UARTS", "read_board"]
+
+UARTS = {"cmsdk": "uart_cmsdk.c", "16550": "uart_16550.c", "host": "uart_host.c"}
+COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "none": "counter_none.c"}
+COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
+FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
+_CPUS = {
+    "cortex-m": ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
+    "riscv32": ("rv32imc", "rv32imac"),
+    "host": ("native",),
+}
+
+T = TypeVar("T")
+
+
+def read_board(table: Table, directory: Path) -> Board:
+    architecture = table.choice("architecture", tuple(_CPUS))
+    board = Board(
+        name=table.word("name"),
+        description=table.take("description", str),
+        architecture=architecture,
+        cpu=table.choice("cpu", _CPUS[architecture]),
+        clock_hz=table.number("clock_hz", 1, 10**11),
+        stack_bytes=table.number("stack_bytes", 256, 1 << 24),
+        features=_part(table.table("features"), _FEATURES[architecture]),
+        memory=_read_memory(table, table.tables("memory")),
+        uart=_part(table.table("uart"), lambda part: _read_uart(part, architecture)),
+        counter=_part(table.table("counter"), _read_counter),
+        emulators=_read_emulators(table.table("emulators", needed=False)),
+        directory=directory,
+    )
+    table.end()
+    return board
+
+
+def _part(table: Table, read: Callable[[Table], T]) -> T:
+    part = read(table)
+    table.end()
+    return part
+
+
+def _cortex_m_features(table: Table) -> Features:
+    return Features(table.choice("fpu", tuple(FPU_BITS)), table.take("dsp", bool), table.take("mve", bool))
+
+
+def _riscv_features(table: Table) -> Features:
+    extensions = table.word("extensions")
+    if not extensions.startswith("i"):
+        raise table.fail("extensions", f"must start with the base 'i', not {extensions!r}")
+    return Features(extensions=extensions)
+
+
+_FEATURES: dict[str, Callable[[Table], Features]] = {
+    "cortex-m": _cortex_m_features,
+    "riscv32": _riscv_features,
+    "host": lambda table: Features(),
+}
+
+
+def _read_memory(board: Table, tables: list[Table]) -> tuple[MemoryRegion, ...]:
+    regions = tuple(_part(table, _read_region) for table in tables)
+    for kind in ("flash", "ram"):
+        if not any(region.kind == kind for region in regions):
+            raise board.fail("memory", f"has no region of kind {kind!r}")
+    if len({region.name for region in regions}) != len(regions):
+        raise board.fail("memory", "has two regions of one name")
+    ordered = sorted(regions, key=lambda region: region.origin)
+    for low, high in pairwise(ordered):
+        if low.origin + low.length > high.origin:
+            raise board.fail("memory", f"has regions that overlap, {low.name!r} and {high.name!r}")
+    return regions
+
+
+def _read_region(table: Table) -> MemoryRegion:
+    region = MemoryRegion(
+        name=table.word("name"),
+        kind=table.choice("kind", ("flash", "ram")),
+        origin=table.number("origin", 0, 0xFFFFFFFF),
+        length=table.number("length", 1, 1 << 32),
+    )
+    if region.origin + region.length > 1 << 32:
+        raise table.fail("length", "reaches past the 32-bit address space")
+    if region.origin % 16:
+        raise table.fail("origin", f"must be a multiple of 16, not {region.origin:#x}")
+    return region
+
+
+def _read_uart(table: Table, architecture: str) -> Uart:
+    kinds = ("host",) if architecture == "host" else tuple(kind for kind in UARTS if kind != "host")
+    has_irq = "irq" in table.keys
+    return Uart(
+        kind=table.choice("kind", kinds),
+        base=table.address("base", architecture != "host"),
+        baud=table.number("baud", 300, 12_000_000, 115200),
+        irq=table.number("irq", 0, 1023) if has_irq else None,
+        plic_base=table.address("plic_base", has_irq and architecture == "riscv32"),
+    )
+
+
+def _read_counter(table: Table) -> Counter:
+    kind = table.choice("kind", tuple(COUNTERS))
+    return Counter(
+        kind=kind,
+        unit=table.choice("unit", COUNTER_UNITS),
+        hz=table.number("hz", 0, 0xFFFFFFFF),
+        base=table.address("base", kind != "none"),
+        coarse_base=table.address("coarse_base", kind == "cmsdk"),
+    )
+
+
+def _read_emulators(table: Table) -> tuple[Emulator, ...]:
+    readers = {"qemu": _read_qemu, "unicorn": _read_unicorn}
+    for name in table.keys:
+        if name not in readers:
+            raise table.fail(name, f"must be one of {', '.join(readers)}")
+    return tuple(_part(table.table(name), readers[name]) for name in table.keys)
+
+
+def _read_qemu(table: Table) -> Emulator:
+    return Emulator(
+        name="qemu",
+        program=table.word("program"),
+        arguments=table.strings("arguments"),
+        instruction_ns_log2=table.number("instruction_ns_log2", 0, 10),
+    )
+
+
+def _read_unicorn(table: Table) -> Emulator:
+    return Emulator(
+        name="unicorn",
+        cpu=table.choice("cpu", ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "rv32")),
+        instruction_ns_log2=table.number("instruction_ns_log2", 0, 10),
+    )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board's part of a bundle: application, drivers, start-up and linker script."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from arenite.errors import OutputError
+from arenite_codegen.board_model import Board
+from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, UARTS
+
+__all__ = ["copy_support", "firmware_folder"]
+
+_APP_SOURCES = ("app.c", "crc32.c", "link.c")
+_APP_HEADERS = ("app.h", "board.h", "bytes.h", "crc32.h", "link.h")
+_FREESTANDING_SOURCES = ("main.c", "mem.c")
+_SUPPORT_HEADERS = ("drivers.h",)
+_STARTUP = {"cortex-m": "startup_cortex_m.c.j2", "riscv32": "startup_riscv.S.j2"}
+_RISCV_MACROS = (
+    ("m", "__riscv_mul"),
+    ("a", "__riscv_atomic"),
+    ("f", "__riscv_flen"),
+    ("c", "__riscv_compressed"),
+)
+
+
+def copy_support(board: Board, bundle_dir: Path, context: Mapping[str, object] | None = None) -> list[str]:
+    """Writes a board's part of a bundle: `app/`, `board/`, start-up, drivers and linker script.
+
+    Args:
+        board: The board.
+        bundle_dir: Root of the bundle; the folders are made.
+        context: More values for the templates of start-up and linker script.
+
+    Returns:
+        The C and assembly files to compile, relative to `bundle_dir`, in a fixed order.
+
+    Raises:
+        OutputError: A file cannot be written.
+    """
+    try:
+        app, support = bundle_dir / "app", bundle_dir / "board"
+        app.mkdir(parents=True, exist_ok=True)
+        support.mkdir(parents=True, exist_ok=True)
+        sources = _copy_app(board, app) + _copy_drivers(board, support)
+        sources += _render_support(board, support, dict(context or {}))
+        shutil.copyfile(board.directory / "board.toml", support / "board.toml")
+        for own in sorted(board.directory.glob("*.[ch]")):
+            shutil.copyfile(own, support / own.name)
+            sources += [f"board/{own.name}"] if own.suffix == ".c" else []
+    except OSError as error:
+        problem = f"the board support cannot be written ({error.strerror})"
+        raise OutputError(problem, where=str(bundle_dir)) from error
+    return sources
+
+
+def _copy_app(board: Board, to: Path) -> list[str]:
+    hosted = board.architecture == "host"
+    sources = _APP_SOURCES if hosted else _APP_SOURCES + _FREESTANDING_SOURCES
+    for name in _APP_HEADERS + sources:
+        shutil.copyfile(firmware_folder("app") / name, to / name)
+    if not hosted:
+        (to / "freestanding").mkdir(exist_ok=True)
+        shim = Path("freestanding", "string.h")
+        shutil.copyfile(firmware_folder("app") / shim, to / shim)
+    return [f"app/{name}" for name in sorted(sources)]
+
+
+def _copy_drivers(board: Board, to: Path) -> list[str]:
+    headers: tuple[str, ...]
+    if board.architecture == "host":
+        sources, headers = ["uart_host.c"], ("uart_host.h",)
+    else:
+        counter = COUNTERS[board.counter.kind]
+        sources = ["board_init.c", "stack.c", UARTS[board.uart.kind], counter, _idle_source(board)]
+        headers = _SUPPORT_HEADERS
+    for name in (*sources, *headers):
+        shutil.copyfile(firmware_folder("startup") / name, to / name)
+    return [f"board/{name}" for name in sorted(sources)]
+
+
+def _idle_source(board: Board) -> str:
+    if board.uart.irq is None:
+        return "idle_none.c"
+    return "idle_plic.c" if board.architecture == "riscv32" else "idle_nvic.c"
+
+
+def _render_support(board: Board, to: Path, context: dict[str, object]) -> list[str]:
+    context |= {
+        "board": board,
+        "counter_unit": COUNTER_UNITS.index(board.counter.unit),
+        "fpu_bits": FPU_BITS[board.features.fpu],
+        "riscv_macros": _RISCV_MACROS,
+    }
+    _render("board_config.h.j2", to, context)
+    if board.architecture == "host":
+        return []
+    _render("link.ld.j2", to, context)
+    return [f"board/{_render(_STARTUP[board.architecture], to, context)}"]
+
+
+def _render(template: str, to: Path, context: Mapping[str, object]) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(firmware_folder("startup")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    name = template.removesuffix(".j2")
+    (to / name).write_text(environment.get_template(template).render(context), encoding="utf-8", newline="\n")
+    return name
+
+
+def firmware_folder(folder: str) -> Path:
+    return Path(str(resources.files("arenite_firmware"))) / folder

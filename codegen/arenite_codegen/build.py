@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a bundle: compiles its C, links it for its board, measures the result."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from arenite.errors import DoesNotFitError, OutputError, ToolchainError, UsageError
+from arenite.progress import Progress, silent
+from arenite_codegen.boards import Board, load_board
+from arenite_codegen.elf import ALLOC, NOBITS, WRITE, ElfFile, read_elf
+from arenite_codegen.stack import stack_bound_bytes
+from arenite_codegen.toolchain import Toolchain, find_toolchain, optimisation
+
+__all__ = ["BuildReport", "WEIGHTS_SECTION", "build"]
+
+WEIGHTS_SECTION = ".rodata.arenite_weights"
+_JOBS = 2
+_OVERFLOW = (
+    re.compile(r"region [`'](?P<region>\w+)' overflowed by (?P<bytes>\d+) bytes"),
+    re.compile(r"will not fit in region '(?P<region>\w+)': overflowed by (?P<bytes>\d+) bytes"),
+)
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What a build made. Sizes in bytes; `code_bytes` is code and constants without the weights.
+
+    Attributes:
+        elf: The firmware, or on the host the shared library.
+        toolchain: Name and version of the compiler.
+        stack_bytes: The most stack that the firmware can use; 0 on the host. It is a bound over all paths through
+            its calls, or, where `stack_is_bound` is false, what the linker script reserves.
+    """
+
+    elf: Path
+    toolchain: str
+    code_bytes: int
+    weights_bytes: int
+    data_bytes: int
+    bss_bytes: int
+    stack_bytes: int
+    stack_is_bound: bool
+
+
+def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | None = None) -> BuildReport:
+    """Builds `DIR/build/firmware.elf` (board `host`: `DIR/build/libmodel.so`) and `DIR/build/build.json`.
+
+    Args:
+        bundle_dir: A folder that `bundle` made.
+        toolchain: `gcc`, `zig`, `clang`, or None for the best that is installed.
+        progress: Told of each compiled file.
+
+    Raises:
+        UsageError: `bundle_dir` is not a bundle.
+        MissingToolError: No compiler is installed.
+        DoesNotFitError: Code, weights or arena are larger than the board's memory.
+        ToolchainError: The compiler or the linker refused the sources.
+        OutputError: The output cannot be written.
+    """
+    bundle_dir = Path(bundle_dir)
+    manifest = _read_manifest(bundle_dir)
+    board = load_board(bundle_dir / "board")
+    tools = find_toolchain(board, toolchain)
+    out = bundle_dir / "build"
+    output = "build/libmodel.so" if board.architecture == "host" else "build/firmware.elf"
+    try:
+        (out / "obj").mkdir(parents=True, exist_ok=True)
+        (out / "build.json").unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"the build folder cannot be written ({error.strerror})", where=str(out)) from error
+    objects = _compile_all(bundle_dir, manifest, tools, progress or silent())
+    _link(bundle_dir, tools, objects, output)
+    report = _measure(board, bundle_dir / output, tools, int(manifest.get("weights_bytes", 0)))
+    bound = _stack_bound(board, bundle_dir, objects)
+    if bound is not None:
+        report = replace(report, stack_bytes=bound, stack_is_bound=True)
+    _write_report(out / "build.json", board, manifest, tools, report)
+    return report
+
+
+def _read_manifest(bundle_dir: Path) -> dict[str, Any]:
+    path = bundle_dir / "manifest.json"
+    cure = "Give the folder that `arenite bundle` wrote"
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        problem = "this folder is not a bundle: it has no readable manifest.json"
+        raise UsageError(problem, where=str(bundle_dir), cure=cure) from error
+    except ValueError as error:
+        raise UsageError("the manifest is not valid JSON", where=str(path), cure=cure) from error
+    if not _has_lists(manifest, "sources", "include_dirs"):
+        problem = "the manifest lacks its lists `sources` and `include_dirs`"
+        raise UsageError(problem, where=str(path), cure=cure)
+    return dict(manifest)
+
+
+def _has_lists(manifest: Any, *names: str) -> bool:
+    return isinstance(manifest, dict) and all(isinstance(manifest.get(name), list) for name in names)
+
+
+def _compile_all(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, progress: Progress) -> list[str]:
+    sources: list[str] = manifest["sources"]
+    includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
+    if (bundle_dir / "app" / "freestanding").is_dir():
+        includes += ["-isystem", "app/freestanding"]
+
+    def compile_one(source: str) -> str:
+        return _compile(bundle_dir, tools, includes, source)
+
+    objects = []
+    with progress.step(f"compile with {tools.version}", len(sources)) as step, ThreadPoolExecutor(_JOBS) as pool:
+        for made in pool.map(compile_one, sources):
+            objects.append(made)
+            step.advance()
+    return objects
+
+
+def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source: str) -> str:
+    target = "build/obj/" + source.replace("/", "_") + ".o"
+    flags = [] if source.endswith(".S") else [*tools.compile_flags, optimisation(source)]
+    prefix = f"-ffile-prefix-map={bundle_dir.resolve()}=."
+    _call([*tools.command, *flags, prefix, *includes, "-c", source, "-o", target], bundle_dir, source)
+    return target
+
+
+def _link(bundle_dir: Path, tools: Toolchain, objects: Sequence[str], output: str) -> None:
+    _call([*tools.command, "-g", *objects, "-o", output, *tools.link_flags], bundle_dir, output)
+
+
+def _call(command: Sequence[str], cwd: Path, what: str) -> None:
+    try:
+        result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise ToolchainError(f"the compiler does not start ({error.strerror})", where=command[0]) from error
+    if result.returncode == 0:
+        return
+    _raise_if_too_large(result.stderr)
+    lines = result.stderr.splitlines()
+    first = next((line for line in lines if "error" in line), result.stderr.strip()[-300:])
+    raise ToolchainError(
+        f"the compiler refused it: {first.strip() or f'exit code {result.returncode}'}",
+        where=what,
+        cure="If the bundle was not edited by hand, this is a fault of Arenite: report it with this message",
+    )
+
+
+def _raise_if_too_large(text: str) -> None:
+    missing: dict[str, int] = {}
+    for pattern in _OVERFLOW:
+        for match in pattern.finditer(text):
+            region = match["region"]
+            missing[region] = max(missing.get(region, 0), int(match["bytes"]))
+    if missing:
+        parts = [f"region {region} lacks {count} bytes" for region, count in sorted(missing.items())]
+        raise DoesNotFitError(
+            f"the firmware is too large for the board: {' and '.join(parts)}",
+            cure="Choose a board with more memory or a smaller model",
+        )
+
+
+def _measure(board: Board, elf: Path, tools: Toolchain, weights_bytes: int) -> BuildReport:
+    """Sizes; a host library does not keep the weights apart, so there they are as the manifest says."""
+    if board.architecture == "host" and elf.read_bytes()[:4] != b"\x7fELF":
+        code_bytes = elf.stat().st_size - weights_bytes
+        return BuildReport(elf, tools.version, code_bytes, weights_bytes, 0, 0, 0, False)
+    image = read_elf(elf)
+    weights = weights_bytes if board.architecture == "host" else image.size_of(WEIGHTS_SECTION)
+    return BuildReport(
+        elf=elf,
+        toolchain=tools.version,
+        code_bytes=_constant_bytes(image) - weights,
+        weights_bytes=weights,
+        data_bytes=image.size_of(".data"),
+        bss_bytes=image.size_of(".bss"),
+        stack_bytes=image.size_of(".stack"),
+        stack_is_bound=False,
+    )
+
+
+def _stack_bound(board: Board, bundle_dir: Path, objects: Sequence[str]) -> int | None:
+    if board.architecture == "host":
+        return None
+    bound = stack_bound_bytes([bundle_dir / name for name in objects], "Reset_Handler")
+    if bound is not None and bound > board.stack_bytes:
+        raise DoesNotFitError(
+            f"the firmware may use {bound} bytes of stack, {board.stack_bytes} are reserved",
+            where=board.name,
+            cure="Raise `stack_bytes` in the board file",
+        )
+    return bound
+
+
+def _constant_bytes(image: ElfFile) -> int:
+    loaded = [s for s in image.sections if s.flags & ALLOC and s.kind != NOBITS]
+    return sum(section.size for section in loaded if not section.flags & WRITE)
+
+
+def _write_report(path: Path, board: Board, manifest: dict[str, Any], tools: Toolchain, report: BuildReport) -> None:
+    values = {
+        "format": 1,
+        "board": board.name,
+        "model_sha256": manifest.get("model_sha256"),
+        "image": report.elf.name,
+        "toolchain": {"name": tools.name, "version": tools.version, "flags": list(tools.compile_flags)},
+        "code_bytes": report.code_bytes,
+        "weights_bytes": report.weights_bytes,
+        "data_bytes": report.data_bytes,
+        "bss_bytes": report.bss_bytes,
+        "stack_bytes": report.stack_bytes,
+        "stack_is_bound": report.stack_is_bound,
+        "target": _target(board),
+    }
+    try:
+        path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    except OSError as error:
+        problem = f"the build report cannot be written ({error.strerror})"
+        raise OutputError(problem, where=str(path)) from error
+
+
+def _target(board: Board) -> dict[str, Any]:
+    """What an emulator must know of the board, so that it needs nothing but the build folder."""
+    return {
+        "architecture": board.architecture,
+        "cpu": board.cpu,
+        "memory": [asdict(region) for region in board.memory],
+        "uart": asdict(board.uart),
+        "counter": asdict(board.counter),
+        "emulators": {emulator.name: asdict(emulator) for emulator in board.emulators},
+    }

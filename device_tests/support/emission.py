@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated C of many models side by side, named m0, m1, ..., with one table of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from arenite.errors import UnsupportedOperatorError
+from arenite.tflite_graph import parse_graph
+from arenite_codegen.emit import Emitted, emit
+from arenite_codegen.legalise import legalise
+from arenite_codegen.plan import make_plan
+from arenite_codegen.schedule import make_schedule
+
+__all__ = ["KERNELS", "MAX_POINTERS", "RUNTIME", "Emission", "emit_models", "kernel_sources"]
+
+FIRMWARE = Path(str(resources.files("arenite_firmware")))
+RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
+MAX_POINTERS = 1024
+
+
+@dataclass(frozen=True)
+class Emission:
+    """Files to compile.
+
+    Attributes:
+        sources: Generated C.
+        includes: Folders of headers.
+        numbers: For each model its place in `graph_models`; refused ones have none.
+        refusals: The message of each model that codegen refuses by name.
+    """
+
+    sources: tuple[Path, ...]
+    includes: tuple[Path, ...]
+    numbers: dict[int, int]
+    refusals: dict[int, str]
+
+
+def kernel_sources() -> list[Path]:
+    """All kernels."""
+    return sorted(KERNELS.glob("*.c"))
+
+
+def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
+    """Writes every model's C below `folder`."""
+    sources: list[Path] = []
+    includes: list[Path] = [folder, RUNTIME, KERNELS]
+    numbers: dict[int, int] = {}
+    refusals: dict[int, str] = {}
+    for index, model in enumerate(models):
+        try:
+            emitted = _emit(model, f"m{len(numbers)}")
+        except UnsupportedOperatorError as error:
+            refusals[index] = str(error)
+            continue
+        home = folder / f"m{len(numbers)}"
+        sources += _write(emitted, home)
+        includes.append(home)
+        numbers[index] = len(numbers)
+    sources.append(_write_table(folder, len(numbers)))
+    return Emission(tuple(sources), tuple(includes), numbers, refusals)
+
+
+def _emit(model: bytes, symbol: str) -> Emitted:
+    network = legalise(parse_graph(model))
+    schedule = make_schedule(network)
+    emitted = emit(network, schedule, make_plan(network, schedule), symbol)
+    if emitted.max_pointers > MAX_POINTERS:
+        raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
+    return emitted
+
+
+def _write(emitted: Emitted, home: Path) -> list[Path]:
+    home.mkdir(parents=True)
+    for name, text in emitted.files.items():
+        if name != "arenite_limits.h":
+            (home / name).write_text(text)
+    return [home / name for name in emitted.files if name.endswith(".c")]
+
+
+def _write_table(folder: Path, count: int) -> Path:
+    (folder / "arenite_limits.h").write_text(f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}\n")
+    lines = ['#include "arenite.h"', "extern const arenite_model_t *const graph_models[];"]
+    lines.append("extern const uint32_t graph_model_count;")
+    lines += [f"extern const arenite_model_t m{number};" for number in range(count)]
+    entries = "".join(f"&m{number}, " for number in range(count))
+    lines.append(f"const arenite_model_t *const graph_models[] = {{{entries}0}};")
+    lines.append(f"const uint32_t graph_model_count = {count}u;")
+    table = folder / "table.c"
+    table.write_text("\n".join(lines) + "\n")
+    return table

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle around a model of ten lines of C, for tests of the firmware application alone."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+from arenite_codegen.boards import copy_support, load_board
+
+SHA256 = bytes([0xAB, 1, 2, 3]) + bytes(27) + bytes([0xCD])
+A_BYTES, B_BYTES = 3000, 37
+_WEIGHTS = [int(c) for c in "3141592653589793238462643383279502884"]
+_MODEL = Path(__file__).parent / "fake_model"
+
+
+def expected_outputs(inputs: list[bytes]) -> list[bytes]:
+    """What the model makes of its two inputs."""
+    a, b = inputs
+    total = bytes((a[i] + b[i % B_BYTES] + _WEIGHTS[i % B_BYTES]) % 256 for i in range(A_BYTES))
+    return [total, b[::-1]]
+
+
+def random_inputs(seed: int) -> list[bytes]:
+    """Two inputs, reproducible."""
+    source = random.Random(seed)
+    return [source.randbytes(A_BYTES), source.randbytes(B_BYTES)]
+
+
+def make_fake_bundle(folder: Path, board_name: str | Path, vectors: int = 3) -> Path:
+    """Writes the bundle to `folder`, made when it is missing, and returns `folder`."""
+    board = load_board(board_name)
+    for part, names in (("runtime", ["arenite.h"]), ("model", ["arenite_model.h", "model.c"])):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+        for name in names:
+            shutil.copyfile(_MODEL / name, folder / part / name)
+    sources = ["model/model.c", *copy_support(board, folder)]
+    _write_vectors(folder / "vectors", vectors)
+    manifest = {
+        "format": 1,
+        "name": "fake",
+        "model_sha256": SHA256.hex(),
+        "board": board.name,
+        "arena_bytes": 6096,
+        "inputs": [{"name": "a", "bytes": A_BYTES}, {"name": 'b, "quoted" */', "bytes": B_BYTES}],
+        "outputs": [{"name": "sum", "bytes": A_BYTES}, {"name": "reversed", "bytes": B_BYTES}],
+        "sources": sources,
+        "include_dirs": ["runtime", "model", "app", "board"],
+        "vectors": {"authority": "support/fake_bundle.py", "count": vectors},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def _write_vectors(folder: Path, count: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for i in range(count):
+        inputs = random_inputs(i)
+        (folder / f"input_{i:03}.bin").write_bytes(b"".join(inputs))
+        (folder / f"output_{i:03}.bin").write_bytes(b"".join(expected_outputs(inputs)))

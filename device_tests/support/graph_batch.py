@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles many small models into one checked program and runs them there."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from support.emission import KERNELS, MAX_POINTERS, RUNTIME, emit_models, kernel_sources
+from support.host_compiler import HostCompiler
+
+__all__ = ["GraphBatch", "GraphCrash", "prebuild"]
+
+Array = npt.NDArray[Any]
+RUNNER = Path(__file__).parent / "graph_runner.c"
+_WORD = np.dtype(np.uint32)
+
+
+class GraphCrash(Exception):
+    """The program ended in the middle of a request; the text is the sanitiser's report."""
+
+
+def prebuild(compiler: HostCompiler, folder: Path) -> list[Path]:
+    """Compiles what all batches share: the executor with its step hook, every kernel, the runner."""
+    (folder / "arenite_limits.h").write_text(f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}\n")
+    includes = [folder, RUNTIME, KERNELS]
+    sources = [*sorted(RUNTIME.glob("*.c")), *kernel_sources(), RUNNER]
+    return compiler.compile(sources, includes, folder / "obj", "-DARENITE_ON_STEP")
+
+
+class GraphBatch:
+    """Some models in one program. Use as a context manager.
+
+    Args:
+        models: TFLite files. One that codegen refuses is kept in `refusals` by its position.
+        compiler: Which compiler and sanitisers.
+        prebuilt: Objects of kernels, of `prebuild`, so that they are compiled once for many batches.
+    """
+
+    def __init__(self, models: Sequence[bytes], compiler: HostCompiler, prebuilt: Sequence[Path]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="arenite-graphs-")
+        root = Path(self._folder.name)
+        self._emission = emit_models(models, root)
+        self.refusals = self._emission.refusals
+        objects = compiler.compile(self._emission.sources, self._emission.includes, root / "obj")
+        self._program = root / "graphs"
+        compiler.link([*objects, *prebuilt], self._program)
+        self._errors = (root / "stderr").open("w+b")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(
+        self, model: int, inputs: Sequence[Array], outputs: Sequence[Array], offset: int, mode: int
+    ) -> list[Array]:
+        """Runs one model.
+
+        Args:
+            model: Its position in `models`.
+            inputs: One array for each graph input.
+            outputs: Arrays of the outputs' shapes and types.
+            offset: How far, in bytes, the arena starts off a 16-byte boundary.
+            mode: 0 the executor as it ships, n > 0 every row in an allocation of its own; see graph_runner.c.
+
+        Raises:
+            GraphCrash: A sanitiser stopped the program, or a guard byte was written.
+        """
+        process = self._running()
+        assert process.stdin is not None and process.stdout is not None
+        number = self._emission.numbers[model]
+        request = np.array([number, offset, mode], _WORD).tobytes() + b"".join(a.tobytes() for a in inputs)
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        wanted = sum(a.nbytes for a in outputs) + _WORD.itemsize
+        reply = process.stdout.read(wanted)
+        if len(reply) < wanted:
+            raise GraphCrash(self._last_words())
+        if reply[-_WORD.itemsize :] != bytes(_WORD.itemsize):
+            raise GraphCrash("a byte outside the arena or outside a row was written")
+        return _split(reply, outputs)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+            )
+        return self._process
+
+    def _last_words(self) -> str:
+        assert self._process is not None
+        code = self._process.wait(timeout=60)
+        self._process = None
+        self._errors.seek(0)
+        text = self._errors.read().decode(errors="replace")
+        self._errors.truncate(0)
+        return f"the program ended with {code}\n{_headline(text)}"
+
+    def __enter__(self) -> GraphBatch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            assert self._process.stdin is not None and self._process.stdout is not None
+            self._process.stdin.close()
+            self._process.wait(timeout=60)
+            self._process.stdout.close()
+        self._errors.close()
+        self._folder.cleanup()
+
+
+def _headline(report: str) -> str:
+    """What went wrong and where, out of a sanitiser's pages."""
+    telling = [line for line in report.splitlines() if "ERROR:" in line or "runtime error:" in line]
+    frames = [line for line in report.splitlines() if line.lstrip().startswith("#") and ".c:" in line]
+    return "\n".join((telling + frames[:6]) or [report[:2000]])
+
+
+def _split(reply: bytes, outputs: Sequence[Array]) -> list[Array]:
+    found, start = [], 0
+    for like in outputs:
+        found.append(np.frombuffer(reply, like.dtype, like.size, start).reshape(like.shape))
+        start += like.nbytes
+    return found

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The firmware application on this computer, fed through standard input, with the gaps of its arena watched.
+ *
+ * Reads records of a 32-bit length and that many bytes, gives the bytes to the application one by one and
+ * answers each record with a record of what the application sent. Ends with a message on standard error when
+ * a gap has changed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app.c"
+
+#define PAINT 0x6Du
+
+static uint8_t sent[1 << 20];
+static size_t sent_bytes;
+
+void board_init(void) {}
+
+int board_uart_read(void) { return -1; }
+
+void board_idle(void) {}
+
+void board_uart_write(uint8_t byte) {
+    if (sent_bytes < sizeof sent) {
+        sent[sent_bytes++] = byte;
+    }
+}
+
+uint64_t board_counter(void) {
+    static uint64_t now = 0xFFFFFFFFu;
+    return now += 1000;
+}
+
+void board_stack_paint(void) {}
+
+uint32_t board_stack_peak_bytes(void) { return 123; }
+
+static int in_tensor(uint32_t at, const arenite_io_t *ios, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (at >= ios[i].offset && at - ios[i].offset < ios[i].bytes) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_gap(uint32_t at) {
+    return !in_tensor(at, arenite_model.inputs, arenite_model.input_count) &&
+           !in_tensor(at, arenite_model.outputs, arenite_model.output_count);
+}
+
+static void check_gaps(void) {
+    for (uint32_t i = 0; i < sizeof arena; i++) {
+        if (is_gap(i) && arena[i] != PAINT) {
+            fprintf(stderr, "arena byte %u outside of all tensors was overwritten\n", (unsigned)i);
+            exit(3);
+        }
+    }
+}
+
+static void reply(void) {
+    const uint32_t count = (uint32_t)sent_bytes;
+    fwrite(&count, sizeof count, 1, stdout);
+    fwrite(sent, 1, sent_bytes, stdout);
+    fflush(stdout);
+    sent_bytes = 0;
+}
+
+int main(void) {
+    uint32_t bytes;
+    memset(arena, PAINT, sizeof arena);
+    app_start();
+    reply();
+    while (fread(&bytes, sizeof bytes, 1, stdin) == 1) {
+        for (uint32_t i = 0; i < bytes; i++) {
+            const int byte = getchar();
+            if (byte == EOF) {
+                return 2;
+            }
+            app_receive((uint8_t)byte);
+        }
+        check_gaps();
+        reply();
+    }
+    return 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "arenite.h"
+#include "arenite_model.h"
+#include "board.h"
+#include "bytes.h"
+#include "link.h"
+
+#define LOAD_HEADER 5u  /* index, offset */
+#define READ_REQUEST 7u /* index, offset, bytes */
+#define STATUS_BYTES 1u
+#define NAME_LIMIT 255u /* longer tensor names are cut in the description */
+
+typedef char scale_is_32_bits_wide[sizeof(float) == sizeof(uint32_t) ? 1 : -1];
+
+static uint8_t arena[ARENITE_ARENA_BYTES] BOARD_ARENA_ATTRIBUTES;
+
+static arenite_link_t link_state;
+
+static struct {
+    uint32_t loaded_bytes[APP_MAX_INPUTS];
+    bool outputs_valid;
+    bool run_known; /* the fields below are those of the last run */
+    uint8_t run_sequence;
+    uint64_t run_counter;
+    uint32_t run_stack_peak_bytes;
+} session;
+
+typedef struct {
+    const uint8_t *payload;
+    uint32_t bytes;
+    uint8_t sequence;
+} request_t;
+
+/* Replies overwrite the request, which lies in the same buffer: read the request first. */
+typedef struct {
+    uint8_t *data;
+    uint32_t bytes;
+} reply_t;
+
+static const arenite_io_t *find_io(bool output, uint32_t index) {
+    const uint32_t count = output ? arenite_model.output_count : arenite_model.input_count;
+    if (index >= count || (!output && index >= APP_MAX_INPUTS)) {
+        return NULL;
+    }
+    return output ? &arenite_model.outputs[index] : &arenite_model.inputs[index];
+}
+
+static bool in_range(const arenite_io_t *io, uint32_t offset, uint32_t bytes) {
+    return offset <= io->bytes && bytes <= io->bytes - offset;
+}
+
+static uint32_t copy_name(uint8_t *to, const char *name) {
+    uint32_t n = 0;
+    for (; n < NAME_LIMIT && name[n] != '\0'; n++) {
+        to[n] = (uint8_t)name[n];
+    }
+    return n;
+}
+
+static app_status_t identify(const request_t *request, reply_t *reply) {
+    if (request->bytes != 0) {
+        return APP_BAD_LENGTH;
+    }
+    uint8_t *p = reply->data;
+    p[0] = APP_PROTOCOL_VERSION;
+    p[1] = BOARD_COUNTER_UNIT;
+    p[2] = arenite_model.input_count;
+    p[3] = arenite_model.output_count;
+    put_u16(p + 4, LINK_MAX_PAYLOAD);
+    put_u32(p + 6, BOARD_COUNTER_HZ);
+    put_u32(p + 10, ARENITE_ARENA_BYTES);
+    memcpy(p + 14, arenite_model.sha256, 32);
+    reply->bytes = 46u + copy_name(p + 46, BOARD_NAME);
+    return APP_OK;
+}
+
+static app_status_t describe(const request_t *request, reply_t *reply) {
+    if (request->bytes != 2) {
+        return APP_BAD_LENGTH;
+    }
+    const arenite_io_t *io =
+        request->payload[0] <= 1 ? find_io(request->payload[0] == 1, request->payload[1]) : NULL;
+    if (io == NULL) {
+        return APP_BAD_INDEX;
+    }
+    uint8_t *p = reply->data;
+    uint32_t scale_bits;
+    memcpy(&scale_bits, &io->scale, sizeof scale_bits);
+    p[0] = io->dtype;
+    put_u16(p + 1, (uint16_t)io->zero_point);
+    put_u32(p + 3, io->bytes);
+    put_u32(p + 7, scale_bits);
+    reply->bytes = 11u + copy_name(p + 11, io->name);
+    return APP_OK;
+}
+
+static app_status_t load(const request_t *request, reply_t *reply) {
+    (void)reply;
+    if (request->bytes < LOAD_HEADER) {
+        return APP_BAD_LENGTH;
+    }
+    const uint8_t index = request->payload[0];
+    const uint32_t offset = get_u32(request->payload + 1);
+    const uint32_t bytes = request->bytes - LOAD_HEADER;
+    const arenite_io_t *io = find_io(false, index);
+    if (io == NULL) {
+        return APP_BAD_INDEX;
+    }
+    if (!in_range(io, offset, bytes)) {
+        return APP_OUT_OF_RANGE;
+    }
+    if (offset > session.loaded_bytes[index]) {
+        return APP_NOT_LOADED;
+    }
+    session.outputs_valid = false;
+    memcpy((uint8_t *)arenite_input(&arenite_model, arena, index) + offset, request->payload + LOAD_HEADER,
+           bytes);
+    session.loaded_bytes[index] = offset + bytes;
+    return APP_OK;
+}
+
+static bool is_loaded(void) {
+    for (uint32_t i = 0; i < arenite_model.input_count; i++) {
+        const arenite_io_t *io = find_io(false, i);
+        if (io == NULL || session.loaded_bytes[i] != io->bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void run_model(uint8_t sequence) {
+    board_stack_paint();
+    const uint64_t start = board_counter();
+    arenite_run(&arenite_model, arena);
+    session.run_counter = board_counter() - start;
+    session.run_stack_peak_bytes = board_stack_peak_bytes();
+    memset(session.loaded_bytes, 0, sizeof session.loaded_bytes);
+    session.outputs_valid = true;
+    session.run_known = true;
+    session.run_sequence = sequence;
+}
+
+static app_status_t run(const request_t *request, reply_t *reply) {
+    if (request->bytes != 0) {
+        return APP_BAD_LENGTH;
+    }
+    const bool repeated =
+        session.run_known && session.outputs_valid && session.run_sequence == request->sequence;
+    if (!repeated) {
+        if (!is_loaded()) {
+            return APP_NOT_LOADED;
+        }
+        run_model(request->sequence);
+    }
+    reply->data[0] = BOARD_COUNTER_UNIT;
+    put_u64(reply->data + 1, session.run_counter);
+    put_u32(reply->data + 9, session.run_stack_peak_bytes);
+    reply->bytes = 13;
+    return APP_OK;
+}
+
+static app_status_t read_output(const request_t *request, reply_t *reply) {
+    if (request->bytes != READ_REQUEST) {
+        return APP_BAD_LENGTH;
+    }
+    const uint8_t index = request->payload[0];
+    const uint32_t offset = get_u32(request->payload + 1);
+    const uint32_t bytes = get_u16(request->payload + 5);
+    const arenite_io_t *io = find_io(true, index);
+    if (io == NULL) {
+        return APP_BAD_INDEX;
+    }
+    if (bytes > LINK_MAX_PAYLOAD - STATUS_BYTES || !in_range(io, offset, bytes)) {
+        return APP_OUT_OF_RANGE;
+    }
+    if (!session.outputs_valid) {
+        return APP_NOT_RUN;
+    }
+    memcpy(reply->data, (const uint8_t *)arenite_output(&arenite_model, arena, index) + offset, bytes);
+    reply->bytes = bytes;
+    return APP_OK;
+}
+
+static app_status_t dispatch(uint8_t command, const request_t *request, reply_t *reply) {
+    switch (command) {
+    case APP_IDENTIFY:
+        return identify(request, reply);
+    case APP_DESCRIBE:
+        return describe(request, reply);
+    case APP_LOAD:
+        return load(request, reply);
+    case APP_RUN:
+        return run(request, reply);
+    case APP_READ:
+        return read_output(request, reply);
+    default:
+        return APP_UNKNOWN_COMMAND;
+    }
+}
+
+void app_start(void) {
+    memset(&session, 0, sizeof session);
+    link_reset(&link_state);
+    link_send(&link_state, APP_BANNER, 0, 0);
+}
+
+void app_receive(uint8_t byte) {
+    if (!link_receive(&link_state, byte)) {
+        return;
+    }
+    const uint8_t command = link_command(&link_state);
+    uint8_t *payload = link_payload(&link_state);
+    const request_t request = {payload, link_payload_bytes(&link_state), link_sequence(&link_state)};
+    reply_t reply = {payload + STATUS_BYTES, 0};
+    const app_status_t status = dispatch(command, &request, &reply);
+    payload[0] = (uint8_t)status;
+    link_send(&link_state, command | APP_REPLY, request.sequence,
+              STATUS_BYTES + (status == APP_OK ? reply.bytes : 0u));
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "board.h"
+#include "drivers.h"
+
+void board_init(void) {
+    uart_init();
+    counter_init();
+    idle_init();
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For a board whose serial port raises no interrupt: the main loop polls. */
+#include "board.h"
+#include "drivers.h"
+
+void idle_init(void) {}
+
+void board_idle(void) {}

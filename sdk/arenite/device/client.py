@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board at the other end of a serial link, and the model on it.
+
+with open_device("/dev/ttyACM0") as device:
+    device.load(0, picture)
+    print(device.run().counter, device.read_output(0))
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import dataclass
+from types import TracebackType
+
+from arenite.device import protocol
+from arenite.device.protocol import Frame, FrameReader, Identification, TensorInfo
+from arenite.device.streams import SerialStream, Stream
+from arenite.errors import LinkError, UsageError
+
+__all__ = ["Device", "Identity", "RunResult", "open_device"]
+
+_ATTEMPTS = 3
+_REPLY_S = 3.0
+_KNOCK_S = 0.25
+_NAMES = {
+    protocol.IDENTIFY: "identify",
+    protocol.DESCRIBE: "describe",
+    protocol.LOAD: "load",
+    protocol.RUN: "run",
+    protocol.READ: "read",
+}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a board says of itself and of its model.
+
+    Attributes:
+        counter_unit: `none`, `cycles`, `instructions` or `ticks` of `counter_hz`.
+        model_sha256: Digest of the `.tflite` file that the firmware was made from, hexadecimal.
+    """
+
+    protocol_version: int
+    board: str
+    model_sha256: str
+    arena_bytes: int
+    counter_unit: str
+    counter_hz: int
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One inference: the counter's advance in `unit`; `stack_peak_bytes` is 0 where the board cannot tell."""
+
+    counter: int
+    unit: str
+    stack_peak_bytes: int
+
+
+def open_device(port: str | Stream, *, timeout_s: float = 10.0) -> Device:
+    """Opens the link to a board and waits until it answers.
+
+    Args:
+        port: A pyserial URL, or a stream.
+        timeout_s: How long the board may take to start.
+
+    Raises:
+        MissingToolError: pyserial is not installed.
+        LinkError: The port cannot be opened, or no board answers.
+    """
+    stream = SerialStream(port) if isinstance(port, str) else port
+    try:
+        return Device(stream, timeout_s=timeout_s)
+    except BaseException:
+        stream.close()
+        raise
+
+
+class Device:
+    """A board that answers on `stream`; `identity` is what it said on opening."""
+
+    def __init__(self, stream: Stream, *, timeout_s: float = 10.0) -> None:
+        self.name = stream.name
+        self._stream = stream
+        self._reader = FrameReader()
+        self._sequence = 0
+        self._max_payload = protocol.MAX_PAYLOAD
+        identification = self._shake_hands(timeout_s)
+        self._max_payload = identification.max_payload
+        self.identity = self._describe(identification)
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the link."""
+        self._stream.close()
+
+    def identify(self) -> Identity:
+        """Asks the board again who it is."""
+        payload = self._request(protocol.IDENTIFY, b"")
+        self.identity = self._describe(protocol.read_identification(payload, self._stream.name))
+        return self.identity
+
+    def load(self, index: int, data: bytes | bytearray | memoryview) -> None:
+        """Writes an input. Every input must be loaded again before every run.
+
+        Raises:
+            UsageError: No such input, or `data` is not exactly its size.
+            LinkError: The board refuses or does not answer.
+        """
+        tensor = _pick(self.identity.inputs, index, "input")
+        view = memoryview(data).cast("B")
+        if len(view) != tensor.bytes:
+            raise UsageError(f"input {index} ({tensor.name}) takes {tensor.bytes} bytes, not {len(view)}")
+        step = self._max_payload - 5
+        for at in range(0, len(view), step):
+            self._request(protocol.LOAD, struct.pack("<BI", index, at) + view[at : at + step])
+
+    def run(self, *, timeout_s: float = 60.0) -> RunResult:
+        """Runs the model once on what was loaded.
+
+        Raises:
+            LinkError: An input is missing, or no answer comes within `timeout_s`.
+        """
+        payload = self._request(protocol.RUN, b"", timeout_s=timeout_s)
+        if len(payload) < 13:
+            raise LinkError("the board's reply to `run` is malformed", where=self._stream.name)
+        _, counter, stack = struct.unpack_from("<BQI", payload)
+        return RunResult(counter, self.identity.counter_unit, stack)
+
+    def read_output(self, index: int) -> bytes:
+        """The bytes of an output of the last run.
+
+        Raises:
+            UsageError: No such output.
+            LinkError: Nothing was run since the last load, or the board does not answer.
+        """
+        tensor = _pick(self.identity.outputs, index, "output")
+        step = self._max_payload - 1
+        parts = []
+        for at in range(0, tensor.bytes, step):
+            count = min(step, tensor.bytes - at)
+            part = self._request(protocol.READ, struct.pack("<BIH", index, at, count))
+            if len(part) != count:
+                raise LinkError(f"the board sent {len(part)} of {count} bytes of an output", where=self._stream.name)
+            parts.append(part)
+        return b"".join(parts)
+
+    def _describe(self, found: Identification) -> Identity:
+        return Identity(
+            protocol_version=found.protocol_version,
+            board=found.board,
+            model_sha256=found.model_sha256,
+            arena_bytes=found.arena_bytes,
+            counter_unit=found.counter_unit,
+            counter_hz=found.counter_hz,
+            inputs=tuple(self._tensor(0, i) for i in range(found.input_count)),
+            outputs=tuple(self._tensor(1, i) for i in range(found.output_count)),
+        )
+
+    def _tensor(self, kind: int, index: int) -> TensorInfo:
+        payload = self._request(protocol.DESCRIBE, bytes([kind, index]))
+        return protocol.read_tensor_info(payload, self._stream.name)
+
+    def _shake_hands(self, timeout_s: float) -> Identification:
+        """Knocks until the board answers: it may be in reset, or in the middle of someone else's frame."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            reply = self._ask(protocol.IDENTIFY, b"", min(deadline, time.monotonic() + _KNOCK_S), hurry=True)
+            if reply is not None:
+                payload = self._checked(protocol.IDENTIFY, reply)
+                return protocol.read_identification(payload, self._stream.name)
+            if time.monotonic() >= deadline:
+                raise self._silence("the board does not answer", timeout_s)
+
+    def _silence(self, problem: str, timeout_s: float) -> LinkError:
+        heard = self._reader.received_bytes
+        if heard:
+            cure = "Check the baud rate and that the firmware on the board is one of `arenite build`"
+            problem += f" within {timeout_s:g} s: {heard} bytes came and no frame that answers"
+        else:
+            cure = "Check the port's name, the cable and that the firmware is flashed; then reset the board"
+            problem += f" within {timeout_s:g} s: not one byte came"
+        return LinkError(problem, where=self._stream.name, cure=cure)
+
+    def _request(self, command: int, payload: bytes, *, timeout_s: float = _REPLY_S) -> bytes:
+        """Sends until answered, under one sequence number: a run whose answer was lost is not run twice."""
+        self._sequence = self._sequence % 255 + 1
+        for _ in range(_ATTEMPTS):
+            reply = self._ask(command, payload, time.monotonic() + timeout_s)
+            if reply is not None:
+                return self._checked(command, reply)
+        raise self._silence(f"no answer to `{_NAMES[command]}` after {_ATTEMPTS} attempts", timeout_s)
+
+    def _ask(self, command: int, payload: bytes, deadline: float, hurry: bool = False) -> Frame | None:
+        self._stream.write(protocol.encode_frame(Frame(command, self._sequence, payload)))
+        while (left_s := deadline - time.monotonic()) > 0:
+            data = self._stream.read(left_s)
+            if not data:
+                return None
+            for frame in self._reader.feed(data):
+                if frame.command == command | protocol.REPLY and frame.sequence == self._sequence:
+                    return frame
+                if frame.command == protocol.BANNER:
+                    if hurry:
+                        return None
+                    raise self._restarted(command)
+        return None
+
+    def _restarted(self, command: int) -> LinkError:
+        problem = f"the board restarted during `{_NAMES[command]}`"
+        return LinkError(
+            problem, where=self._stream.name, cure="Check its supply and watchdog, and open the link again"
+        )
+
+    def _checked(self, command: int, reply: Frame) -> bytes:
+        status = reply.payload[0] if reply.payload else None
+        if status == 0:
+            return reply.payload[1:]
+        text = protocol.STATUS_TEXT.get(status, "unknown") if status is not None else "an empty reply"
+        raise LinkError(
+            f"the board refused `{_NAMES[command]}`: {text} (status {status})",
+            where=self._stream.name,
+            cure="Load every input before each run, and read outputs before the next load",
+        )
+
+
+def _pick(tensors: tuple[TensorInfo, ...], index: int, kind: str) -> TensorInfo:
+    if not 0 <= index < len(tensors):
+        raise UsageError(f"the model has no {kind} {index}: it has {len(tensors)}")
+    return tensors[index]
