@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden vectors: inputs and the reference's outputs, carried in the model file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite.contract import Golden
+from arenite.engines.litert import LiteRt
+from arenite.errors import CheckFailedError, ModelError
+from arenite.reference import reference_available, reference_name, reference_outputs
+from arenite.tflite_graph import read_graph
+
+__all__ = ["golden_vectors", "pack_vectors"]
+
+Array = npt.NDArray[Any]
+
+
+def golden_vectors(model: Path, inputs: Sequence[Array]) -> tuple[list[Array], str]:
+    """Reference outputs for some inputs.
+
+    The authority is tflite-micro's reference kernels, or LiteRT's when tflite-micro is not installed.
+
+    Returns:
+        One output for each input, and the authority with its version.
+    """
+    if not reference_available():
+        engine = LiteRt(read_graph(model), kernels="reference")
+        authority = f"ai-edge-litert {engine.report.version} reference kernels"
+        return [_run(engine, value) for value in inputs], authority
+    try:
+        outputs = reference_outputs(model.read_bytes(), [[value] for value in inputs])
+    except ModelError as error:
+        raise CheckFailedError(
+            f"the converted model does not run on the reference: {error.what}",
+            cure="Replace the operator that it names.",
+        ) from error
+    return [found[0] for found in outputs], reference_name()
+
+
+def _run(engine: LiteRt, value: Array) -> Array:
+    engine.inputs[0][...] = value
+    engine.invoke()
+    return np.array(engine.outputs[0])
+
+
+def pack_vectors(inputs: Sequence[Array], outputs: Sequence[Array], authority: str) -> tuple[bytes, Golden]:
+    """The vectors as .npz bytes (`inputs` and `outputs`, [n, ...]) and their contract entry."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, inputs=np.stack(inputs), outputs=np.stack(outputs))
+    content = stream.getvalue()
+    return content, Golden(len(inputs), authority, hashlib.sha256(content).hexdigest())

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line from the outside: every command, its JSON, its exit code, its output for a person."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arenite import _text
+from arenite._reports import plain
+from support import bad_models
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+COMMANDS = ("convert", "inspect", "bundle", "build", "verify", "bench", "doctor")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "small model.tflite"
+    path.write_bytes(bad_models.good_model())
+    return path
+
+
+@pytest.fixture(scope="module")
+def host_bundle(model: Path, arenite_command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle for this machine, built."""
+    out = tmp_path_factory.mktemp("bundle") / "out"
+    assert arenite_command("bundle", model, "--board", "host", "-o", out).returncode == 0
+    assert arenite_command("build", out).returncode == 0
+    return out
+
+
+def answer(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
+    """The JSON of a command that said yes, with nothing beside it."""
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command(arenite_command: Command, command: str) -> None:
+    done = arenite_command(command, "--help")
+    assert done.returncode == 0
+    assert "--json" in done.stdout and "--debug" in done.stdout and done.stderr == ""
+
+
+def test_help_names_every_command(arenite_command: Command) -> None:
+    done = arenite_command("--help")
+    assert done.returncode == 0
+    assert all(command in done.stdout for command in COMMANDS)
+
+
+def test_version(arenite_command: Command) -> None:
+    import arenite
+
+    assert arenite_command("--version").stdout.strip() == f"arenite {arenite.__version__}"
+
+
+def test_inspect(arenite_command: Command, model: Path) -> None:
+    report = answer(arenite_command("inspect", model, "--json"))
+    assert report["operators"] == {"CONV_2D": 1, "SOFTMAX": 1}
+    assert report["quantisation"] == "int8" and report["contract"] is None
+    text = arenite_command("inspect", model).stdout
+    assert "int8 1x6x6x3" in text and "CONV_2D" in text
+
+
+def test_bundle_report(arenite_command: Command, model: Path, tmp_path: Path) -> None:
+    """The fields that scripts rely on, and what they say of this model."""
+    done = arenite_command("bundle", model, "--board", "qemu-mps2-an386", "-o", tmp_path / "o", "--json")
+    report = answer(done)
+    assert report["board"] == "qemu-mps2-an386"
+    assert report["macs"] == 6 * 6 * 3 * 4 and report["mac_factor"] == 1.0
+    assert 108 + 4 <= int(str(report["arena_lower_bound_bytes"])) <= int(str(report["arena_bytes"])) < 300
+    assert int(str(report["weights_bytes"])) >= 432 + 4 * 4
+    assert report["code_bytes"] is None and report["stack_bytes"] is None
+    assert report["model_sha256"] == json.loads((tmp_path / "o/manifest.json").read_text())["model_sha256"]
+    operators = report["operators"]
+    assert isinstance(operators, list)
+    assert [row["kind"] for row in operators] == ["CONV_2D", "SOFTMAX"]
+    assert {"index", "kind", "kernel", "macs", "ring_rows"} <= set(operators[0])
+    assert done.stderr == ""
+
+
+def test_bundle_is_deterministic(arenite_command: Command, model: Path, tmp_path: Path) -> None:
+    """Two runs in different folders, with different hash seeds and locales, give the same bytes."""
+    trees = []
+    for name, seed in (("a", "1"), ("bb", "77")):
+        out = tmp_path / name / "out"
+        env = {"PYTHONHASHSEED": seed, "LC_ALL": "C"}
+        done = arenite_command("bundle", model, "--board", "host", "-o", out, env=env)
+        assert done.returncode == 0, done.stderr
+        files = sorted(path for path in out.rglob("*") if path.is_file())
+        trees.append({path.relative_to(out).as_posix(): path.read_bytes() for path in files})
+    assert trees[0] == trees[1]
+
+
+def test_exact_arena_fits_and_one_byte_less_does_not(
+    arenite_command: Command, model: Path, tmp_path: Path
+) -> None:
+    command = ["bundle", model, "--board", "host", "-o", tmp_path / "out"]
+    need = int(str(answer(arenite_command(*command, "--json"))["arena_bytes"]))
+    assert arenite_command(*command, "--arena-bytes", str(need)).returncode == 0
+    done = arenite_command(*command, "--arena-bytes", str(need - 1))
+    assert done.returncode == 1 and f"{need:,}" in done.stderr
+
+
+def test_build_and_verify(arenite_command: Command, host_bundle: Path) -> None:
+    report = answer(arenite_command("build", host_bundle, "--json"))
+    assert int(str(report["code_bytes"])) > 0 and int(str(report["weights_bytes"])) > 0
+    proof = answer(arenite_command("verify", host_bundle, "--on", "emulator", "--json"))
+    assert proof["identical"] is True and proof["first_difference"] is None
+    assert int(str(proof["vectors"])) >= 3 and "tflite-micro" in str(proof["authority"])
+    assert "identical" in arenite_command("verify", host_bundle).stdout
+
+
+def test_verify_says_no(arenite_command: Command, host_bundle: Path, tmp_path: Path) -> None:
+    """One expected byte changed: exit 1, and the place of the byte."""
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(host_bundle, copy)
+    golden = copy / "vectors" / "output_001.bin"
+    data = bytearray(golden.read_bytes())
+    data[2] ^= 1
+    golden.write_bytes(bytes(data))
+    done = arenite_command("verify", copy, "--json")
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert report["identical"] is False
+    first = report["first_difference"]
+    assert (first["vector"], first["output"], first["index"]) == (1, 0, 2)
+    assert "DIFFERENT" in arenite_command("verify", copy).stdout
+
+
+def test_bench(arenite_command: Command, model: Path) -> None:
+    pytest.importorskip("ai_edge_litert")
+    done = arenite_command("bench", model, "--count", "20", "--seconds", "0", "--json")
+    report = answer(done)
+    assert report["scenario"] == "SingleStream" and report["valid"] is True
+    latency = report["latency"]
+    assert isinstance(latency, dict) and 0 < latency["p50_ms"] <= latency["p90_ms"]
+    energy = report["energy"]
+    assert isinstance(energy, dict) and energy["tag"] in {"measured", "modelled", "unknown"}
+    text = arenite_command("bench", model, "--count", "20", "--seconds", "0").stdout
+    assert "latency" in text and "energy" in text
+
+
+def test_doctor(arenite_command: Command) -> None:
+    done = arenite_command("doctor", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == (0 if report["healthy"] else 1)
+    names = {tool["name"] for tool in report["tools"]}
+    assert {"ai-edge-litert", "ziglang", "unicorn", "qemu-system-arm"} <= names
+    assert all(tool["cure"] for tool in report["tools"])
+    assert "can do" in arenite_command("doctor").stdout
+
+
+def test_closed_pipe_is_no_error(model: Path) -> None:
+    """`arenite ... | head -1` ends quietly."""
+    command = f"'{sys.executable}' -m arenite inspect '{model}' | head -1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stderr == "" and done.stdout.startswith("model")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_interrupt_is_one_line(model: Path, tmp_path: Path) -> None:
+    """Ctrl-C in the middle: exit 130, one line."""
+    command = [sys.executable, "-m", "arenite", "bench", str(model), "--seconds", "60"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=30)
+    assert process.returncode == 130 and out == ""
+    assert error.strip().splitlines()[-1] == "arenite: interrupted" and "Traceback" not in error
+
+
+def test_plain_values() -> None:
+    """Reports hold NumPy numbers, paths, bytes and numbers that JSON has no word for."""
+    value = {
+        "a": np.float32(0.5),
+        "b": (np.int8(-3), Path("x/y")),
+        "c": b"\x01\xff",
+        "d": float("inf"),
+        "e": float("nan"),
+        "f": np.arange(2),
+        3: None,
+    }
+    assert plain(value) == {
+        "a": 0.5,
+        "b": [-3, "x/y"],
+        "c": "01ff",
+        "d": None,
+        "e": None,
+        "f": [0, 1],
+        "3": None,
+    }
+
+
+def test_table_aligns() -> None:
+    rows: list[tuple[str, ...]] = [("stage", "ms"), ("read", "10.00"), ("x", "2.5")]
+    assert _text.table(rows, frozenset({1})) == ["stage     ms", "read   10.00", "x        2.5"]
+
+
+def test_printable_shows_what_cannot_be_printed() -> None:
+    assert _text.printable("a\nb\x1b[31m ü \ud800") == "a\\nb\\x1b[31m ü \\ud800"

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arenite: one trained model to every place without a server.
+
+    session = arenite.open("model.tflite")
+    print(session.classify("cat.jpg").best)
+
+Nothing heavy is imported before the function that needs it: a missing package is a `MissingToolError` that
+names its extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arenite.errors import (
+    AreniteError,
+    CheckFailedError,
+    ContractError,
+    DoesNotFitError,
+    LinkError,
+    MissingToolError,
+    ModelError,
+    OutputError,
+    ToolchainError,
+    UnsupportedOperatorError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from arenite.contract import Contract, Normalisation, make_contract, read_contract
+    from arenite.device import VerifyReport
+    from arenite.diagnosis import DoctorReport
+    from arenite.energy import Energy, EnergyModel
+    from arenite.inspection import InspectReport
+    from arenite.labels import Label
+    from arenite.preprocess import PictureSource, Preprocessor
+    from arenite.progress import Progress
+    from arenite.session import Classification, OutputView, Session, StaleOutputError
+    from arenite.singlestream import BenchReport
+    from arenite.tflite_graph import Graph, read_graph
+    from arenite.timing import Timing
+    from arenite_codegen import BundleReport
+    from arenite_codegen.build import BuildReport
+    from arenite_converters import ConversionReport
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AreniteError",
+    "CheckFailedError",
+    "Classification",
+    "Contract",
+    "ContractError",
+    "DoesNotFitError",
+    "Energy",
+    "EnergyModel",
+    "Graph",
+    "Label",
+    "LinkError",
+    "MissingToolError",
+    "ModelError",
+    "Normalisation",
+    "OutputError",
+    "OutputView",
+    "Preprocessor",
+    "Progress",
+    "Session",
+    "StaleOutputError",
+    "Timing",
+    "ToolchainError",
+    "UnsupportedOperatorError",
+    "UsageError",
+    "__version__",
+    "bench",
+    "build",
+    "bundle",
+    "convert",
+    "doctor",
+    "inspect",
+    "make_contract",
+    "open",
+    "read_contract",
+    "read_graph",
+    "verify",
+]
+
+# Public name: the module that is imported when it is first used.
+_LAZY = {
+    "Classification": "arenite.session",
+    "Contract": "arenite.contract",
+    "Energy": "arenite.energy",
+    "EnergyModel": "arenite.energy",
+    "Graph": "arenite.tflite_graph",
+    "Label": "arenite.labels",
+    "Normalisation": "arenite.contract",
+    "OutputView": "arenite.session",
+    "Preprocessor": "arenite.preprocess",
+    "Progress": "arenite.progress",
+    "Session": "arenite.session",
+    "StaleOutputError": "arenite.session",
+    "Timing": "arenite.timing",
+    "make_contract": "arenite.contract",
+    "read_contract": "arenite.contract",
+    "read_graph": "arenite.tflite_graph",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'arenite' has no attribute '{name}'")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def open(
+    model: Path | str, *, threads: int = 1, kernels: str = "fast", contract: Contract | None = None
+) -> Session:
+    """Open a model in this process.
+
+    Args:
+        model: A .tflite file.
+        threads: Engine threads.
+        kernels: `fast` (XNNPACK where it can), `builtin`, or `reference` (slow; rounds as TFLite's
+            reference).
+        contract: For a model that carries none; see `make_contract`.
+
+    Raises:
+        ModelError: The file is no model that the engine can run.
+        ContractError: The contract is malformed or contradicts the model.
+        MissingToolError: No engine is installed.
+    """
+    from arenite.session import open_session
+
+    return open_session(model, threads=threads, kernels=kernels, contract=contract)
+
+
+def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionReport:
+    """Convert a trained Keras model or SavedModel to full-INT8 TFLite with its contract inside.
+
+    Args:
+        model: .keras or .h5 file, or SavedModel folder.
+        out: The .tflite file to write.
+        options: See `arenite_converters.convert`; `calibration` is required.
+    """
+    from arenite_converters import convert as convert_model
+
+    return convert_model(model, out, **options)
+
+
+def bundle(model: Path | str, board: str, out_dir: Path | str, **options: Any) -> BundleReport:
+    """Compile a full-INT8 .tflite file to a C firmware bundle; see `arenite_codegen.bundle`."""
+    from arenite_codegen import bundle as bundle_model
+
+    return bundle_model(model, board, out_dir, **options)
+
+
+def build(
+    bundle_dir: Path | str, toolchain: str | None = None, *, progress: Progress | None = None
+) -> BuildReport:
+    """Compile a bundle to firmware; see `arenite_codegen.build.build`."""
+    from arenite_codegen.build import build as build_bundle
+
+    return build_bundle(Path(bundle_dir), toolchain, progress)
+
+
+def verify(bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None) -> VerifyReport:
+    """Run a built bundle's golden vectors and compare every output byte; see `arenite.device.verify`."""
+    from arenite.device import verify as verify_bundle
+
+    return verify_bundle(Path(bundle_dir), on=on, progress=progress)
+
+
+def bench(
+    model: Path | str | Session, *, threads: int = 1, pictures: Sequence[PictureSource] = (), **options: Any
+) -> BenchReport:
+    """Time a model in this process, SingleStream.
+
+    Args:
+        model: A .tflite file, or an open session.
+        threads: Engine threads for a file.
+        pictures: Time the whole pipeline on these; without them the model alone.
+        options: See `arenite.singlestream.bench_session`.
+    """
+    from arenite.session import Session
+    from arenite.singlestream import bench_session
+
+    session = model if isinstance(model, Session) else open(model, threads=threads)
+    return bench_session(session, pictures=pictures, **options)
+
+
+def inspect(model: Path | str) -> InspectReport:
+    """What a .tflite file holds: inputs, outputs, operators, weights and contract."""
+    from arenite.inspection import inspect_model
+
+    return inspect_model(model)
+
+
+def doctor() -> DoctorReport:
+    """Which engines, compilers and emulators are installed, and how to get the others."""
+    from arenite.diagnosis import examine
+
+    return examine()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each command of the command line does: call one function of `arenite`, print its report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import arenite
+from arenite import _text, progress
+from arenite._reports import print_json
+from arenite.labels import read_labels
+
+__all__ = ["bench", "build", "bundle", "convert", "doctor", "inspect", "verify"]
+
+_YES, _NO = 0, 1
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """`arenite convert SOURCE -o FILE --calibration PATH...`."""
+    names = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "input_shape")
+    chosen = {name: getattr(arguments, name) for name in names}
+    report = arenite.convert(
+        arguments.source,
+        arguments.out,
+        calibration=_samples(arguments.calibration),
+        evaluation=_samples(arguments.evaluation),
+        labels=read_labels(arguments.labels) if arguments.labels else (),
+        progress=_progress(),
+        **{name: value for name, value in chosen.items() if value is not None},
+    )
+    return _show(arguments, report, _text.conversion)
+
+
+def inspect(arguments: argparse.Namespace) -> int:
+    """`arenite inspect MODEL`."""
+    return _show(arguments, arenite.inspect(arguments.model), _text.inspection)
+
+
+def bundle(arguments: argparse.Namespace) -> int:
+    """`arenite bundle MODEL --board B -o DIR`."""
+    report = arenite.bundle(
+        arguments.model,
+        arguments.board,
+        arguments.out,
+        arena_bytes=arguments.arena_bytes,
+        force=arguments.force,
+        progress=_progress(),
+    )
+    return _show(arguments, report, _text.bundle)
+
+
+def build(arguments: argparse.Namespace) -> int:
+    """`arenite build DIR`."""
+    report = arenite.build(arguments.bundle, arguments.toolchain, progress=_progress())
+    return _show(arguments, report, _text.build)
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """`arenite verify DIR --on emulator|PORT`: exit 1 when a byte differs."""
+    report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress())
+    _show(arguments, report, _text.verification)
+    return _YES if report.identical else _NO
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """`arenite bench MODEL`: exit 1 when a minimum was not reached, so that the figure is not valid."""
+    report = arenite.bench(
+        arguments.model,
+        threads=arguments.threads,
+        pictures=arguments.picture,
+        min_duration_s=arguments.seconds,
+        min_queries=arguments.count,
+        progress=_progress(),
+    )
+    _show(arguments, report, _text.benchmark)
+    return _YES if report.valid else _NO
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """`arenite doctor`: exit 1 when some job cannot be done here."""
+    report = arenite.doctor()
+    _show(arguments, report, _text.diagnosis)
+    return _YES if report.healthy else _NO
+
+
+def _samples(paths: list[str] | None) -> str | list[str] | None:
+    return paths[0] if paths is not None and len(paths) == 1 else paths
+
+
+def _progress() -> progress.Progress:
+    return progress.console() if sys.stderr.isatty() else progress.silent()
+
+
+def _show(arguments: argparse.Namespace, report: Any, text: Callable[[Any], list[str]]) -> int:
+    if arguments.json:
+        print_json(report)
+    else:
+        print("\n".join(text(report)))
+    return _YES

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports as lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arenite.device import VerifyReport
+    from arenite.diagnosis import DoctorReport
+    from arenite.inspection import InspectReport, TensorSummary
+    from arenite.singlestream import BenchReport
+    from arenite_codegen import BundleReport
+    from arenite_codegen.build import BuildReport
+    from arenite_converters import ConversionReport
+
+__all__ = ["benchmark", "build", "bundle", "conversion", "diagnosis", "inspection", "table", "verification"]
+
+
+def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset()) -> list[str]:
+    """Rows as lines of aligned columns; `right` are the columns that align to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = (
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def inspection(report: InspectReport) -> list[str]:
+    """What `arenite inspect` prints."""
+    lines = [
+        f"model      {printable(report.path)}",
+        f"size       {report.file_bytes:,} bytes, {report.weights_bytes:,} of them constants",
+        f"sha256     {report.model_sha256}",
+        f"arithmetic {report.quantisation}",
+    ]
+    lines += [f"input      {_tensor(tensor)}" for tensor in report.inputs]
+    lines += [f"output     {_tensor(tensor)}" for tensor in report.outputs]
+    lines.append(f"operators  {report.operator_count}")
+    lines += [f"  {kind:24} {count}" for kind, count in report.operators.items()]
+    if report.float_operators:
+        lines.append(f"in float   {', '.join(report.float_operators)}")
+    lines.append(f"contract   {'none' if report.contract is None else _contract(report.contract)}")
+    return lines
+
+
+def conversion(report: ConversionReport) -> list[str]:
+    """What `arenite convert` prints."""
+    agreement = report.agreement
+    samples = f"{agreement.samples} {'held-out' if agreement.held_out else 'calibration'} samples"
+    lines = [
+        f"model      {printable(report.path)}",
+        f"size       {report.file_bytes:,} bytes, {report.float_bytes:,} in float",
+        f"loaded by  {report.loader}",
+        f"agreement  {agreement.sqnr_db:.1f} dB, top-1 {agreement.top1:.3f} over {samples}",
+    ]
+    if agreement.top1_confident is not None:
+        sure = f"{agreement.top1_confident:.3f} over the {agreement.confident_samples} where float is sure"
+        lines.append(f"           top-1 {sure}")
+    lines += [f"worst      {printable(t.name)}: {t.sqnr_db:.1f} dB" for t in report.worst_tensors[:3]]
+    passed = sum(check.passed for check in report.checks)
+    lines.append(
+        f"checks     {passed} of {len(report.checks)} passed, {report.tensors_compared} tensors compared"
+    )
+    return lines
+
+
+def bundle(report: BundleReport) -> list[str]:
+    """What `arenite bundle` prints."""
+    bound = f"lower bound {report.arena_lower_bound_bytes:,}"
+    return [
+        f"bundle     {printable(report.out_dir)}",
+        f"board      {report.board}",
+        f"arena      {report.arena_bytes:,} bytes ({bound})",
+        f"weights    {report.weights_bytes:,} bytes of flash",
+        f"MACs       {report.macs:,} (x{report.mac_factor:.2f}) in {len(report.operators)} operators",
+        f"next       arenite build {printable(report.out_dir)}",
+    ]
+
+
+def build(report: BuildReport) -> list[str]:
+    """What `arenite build` prints."""
+    ram_bytes = report.data_bytes + report.bss_bytes
+    return [
+        f"firmware   {printable(report.elf)}",
+        f"toolchain  {report.toolchain}",
+        f"flash      {report.code_bytes:,} bytes of code, {report.weights_bytes:,} of weights",
+        f"RAM        {ram_bytes:,} bytes of variables and {report.stack_bytes:,} of stack beside the arena",
+    ]
+
+
+def verification(report: VerifyReport) -> list[str]:
+    """What `arenite verify` prints."""
+    first = report.first_difference
+    verdict = "identical"
+    if first is not None:
+        place = f"vector {first.vector}, output {first.output}, byte {first.index}"
+        verdict = f"DIFFERENT, first in {place}: {first.got} instead of {first.expected}"
+    lines = [f"outputs    {verdict}", f"vectors    {report.vectors}, expected by {report.authority}"]
+    if report.emulator is not None:
+        lines.append(f"ran on     {report.board}, {report.emulator}")
+    if report.instructions is not None:
+        lines.append(f"cost       {report.instructions:,} instructions an inference")
+    if report.stack_peak_bytes is not None:
+        lines.append(f"stack      {report.stack_peak_bytes:,} bytes at the deepest")
+    return lines
+
+
+def benchmark(report: BenchReport) -> list[str]:
+    """What `arenite bench` prints."""
+    engine, times = report.engine, report.latency
+    latency = f"p50 {_ms(times.p50_ms)}  p90 {_ms(times.p90_ms)}  p99 {_ms(times.p99_ms)} ms"
+    minima = "" if report.valid else " (NOT VALID: a minimum was not reached)"
+    lines = [
+        f"engine     {engine.engine} {engine.version}, {engine.kernels} kernels, {engine.threads} threads",
+        f"machine    {report.machine.cpu}",
+        f"latency    {latency}",
+        f"rate       {report.queries_per_s:.1f} a second, {times.count} in {report.duration_s:.1f} s{minima}",
+        f"energy     {report.energy}",
+    ]
+    return lines + (_stages(report) if report.stages else [])
+
+
+def diagnosis(report: DoctorReport) -> list[str]:
+    """What `arenite doctor` prints."""
+    lines = [f"arenite {report.arenite}, Python {report.python}, {report.system}"]
+    rows: list[tuple[str, ...]] = []
+    for tool in report.tools:
+        state = tool.version or ("missing" if tool.needed else "not here")
+        rows.append((tool.job, tool.name, state, "" if tool.version else tool.cure))
+    lines += table(rows)
+    able = [job for job, can in report.jobs.items() if can]
+    unable = [job for job, can in report.jobs.items() if not can]
+    lines.append(f"can do: {', '.join(able) or 'nothing'}")
+    return lines + ([f"cannot do yet: {', '.join(unable)}"] if unable else [])
+
+
+def printable(value: object) -> str:
+    """Text on one line; what cannot be printed is shown as an escape."""
+    text = str(value)
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )
+
+
+def _stages(report: BenchReport) -> list[str]:
+    head = ("stage", "p50 ms", "p90 ms", "p99 ms", "share", "best gain")
+    rows: list[tuple[str, ...]] = [head]
+    for row in report.stages:
+        times, gain = row.times, f"x{row.best_gain:.2f}" if row.share < 1 else ""
+        cells = (_ms(times.p50_ms), _ms(times.p90_ms), _ms(times.p99_ms), f"{row.share:.0%}", gain)
+        rows.append((row.stage, *cells))
+    return table(rows, frozenset(range(1, len(head))))
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _tensor(tensor: TensorSummary) -> str:
+    shape = "x".join(map(str, tensor.shape)) or "scalar"
+    scale = "" if tensor.scale is None else f", scale {tensor.scale:.6g}, zero point {tensor.zero_point}"
+    return f"{printable(tensor.name)}: {tensor.dtype} {shape}{scale}"
+
+
+def _contract(contract: Mapping[str, Any]) -> str:
+    picture = contract["input"].get("picture")
+    kind = f"picture, {picture['colour']}" if picture else "numbers, no picture"
+    meanings = ", ".join(f"{o['meaning']} ({len(o['labels'])} labels)" for o in contract["outputs"])
+    return f"{kind} -> {meanings}"

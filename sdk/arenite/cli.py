@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: `arenite convert | inspect | bundle | build | verify | bench | doctor`.
+
+Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
+
+    exit 0   yes
+    exit 1   the answer is no: it does not fit, it differs, a check failed
+    exit 2   usage or environment: an argument, a file, a package, a compiler
+    exit 130 interrupted
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from arenite._reports import print_json
+from arenite._text import printable
+from arenite.errors import AreniteError, OutputError, UsageError
+
+__all__ = ["main"]
+
+_INTERRUPTED = 130
+_FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: Arguments after the program's name; None takes the process's own.
+
+    Returns:
+        The exit code.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json, debug = "--json" in words, "--debug" in words
+    try:
+        arguments = _parser().parse_args(words)
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader went away, as `| head` does: nothing is wrong, and nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("\narenite: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except AreniteError as error:
+        return _fail(error, as_json, debug)
+    except (OSError, MemoryError) as error:
+        return _fail(_environment_error(error), as_json, debug)
+    except Exception as error:
+        what = f"this is a fault in Arenite, {type(error).__name__}: {error}"
+        cure = "Run the command again with --debug and report what it prints."
+        return _fail(AreniteError(what, cure=cure), as_json, debug)
+
+
+def _fail(error: AreniteError, as_json: bool, debug: bool) -> int:
+    if debug:
+        traceback.print_exc(file=sys.stderr)
+    if as_json:
+        record = {"type": type(error).__name__, "what": error.what, "where": error.where, "cure": error.cure}
+        print_json({"error": record})
+    print(f"arenite: error: {printable(str(error))}", file=sys.stderr)
+    return error.exit_code
+
+
+def _environment_error(error: OSError | MemoryError) -> AreniteError:
+    if isinstance(error, MemoryError):
+        return AreniteError(
+            "there is not enough memory", cure="Close other programs or take a smaller model."
+        )
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else None
+    reason = (error.strerror or str(error)).lower()
+    if error.errno in _FULL_DISK:
+        return OutputError(reason, where=where, cure="Free some space and run the command again.")
+    if isinstance(error, FileNotFoundError):
+        return UsageError(reason, where=where, cure="Check the path.")
+    if isinstance(error, PermissionError):
+        return OutputError(reason, where=where, cure="Check the permissions or choose another path.")
+    return AreniteError(reason, where=where, cure="Check the path and the device behind it.")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors take the same way out as every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, cure=f"See `{self.prog} --help`.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="arenite",
+        description="One trained model to every place without a server.",
+        epilog="Exit 0 yes, 1 the answer is no, 2 usage or environment.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"arenite {_version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_convert(commands)
+    _add_inspect(commands)
+    _add_bundle(commands)
+    _add_build(commands)
+    _add_verify(commands)
+    _add_bench(commands)
+    _add_doctor(commands)
+    return parser
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("arenite")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text, allow_abbrev=False
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON on standard output")
+    parser.add_argument("--debug", action="store_true", help="print a traceback with an error")
+    parser.set_defaults(run=_lazily(name))
+    return parser
+
+
+def _lazily(name: str) -> Callable[[argparse.Namespace], int]:
+    def run(arguments: argparse.Namespace) -> int:
+        from arenite import _commands
+
+        function: Callable[[argparse.Namespace], int] = getattr(_commands, name)
+        return function(arguments)
+
+    return run
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 3600")
+    return value
+
+
+def _add_convert(commands: Any) -> None:
+    text = "Convert a trained Keras model or SavedModel to full-INT8 TFLite with its contract inside."
+    parser = _command(commands, "convert", text)
+    parser.add_argument("source", metavar="SOURCE", help=".keras or .h5 file, or SavedModel folder")
+    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
+    samples = "pictures, a folder of them, or an .npy or .npz file"
+    parser.add_argument("--calibration", required=True, nargs="+", metavar="PATH", help=samples)
+    parser.add_argument("--evaluation", nargs="+", metavar="PATH", help=f"held out: {samples}")
+    parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
+    parser.add_argument("--normalisation", metavar="NAME", help="symmetric, unit, imagenet or raw")
+    parser.add_argument("--colour", metavar="ORDER", help="RGB (default), BGR or GREY")
+    parser.add_argument("--crop", metavar="NAME", help="none (default) or centre")
+    parser.add_argument("--crop-fraction", type=float, metavar="F", help="part of a centre crop that is kept")
+    filters = "bilinear (default), bicubic, box, hamming, lanczos or nearest"
+    parser.add_argument("--filter", metavar="NAME", help=f"resize filter: {filters}")
+    shape = "for a model with open dimensions: 224 224 3"
+    parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
+    parser.add_argument("--meaning", metavar="NAME", help="of the output: logits, probabilities or values")
+
+
+def _add_inspect(commands: Any) -> None:
+    parser = _command(commands, "inspect", "Show a model's inputs, outputs, operators and contract.")
+    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+
+
+def _add_bundle(commands: Any) -> None:
+    parser = _command(commands, "bundle", "Compile a .tflite file to a C firmware bundle for a board.")
+    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
+    parser.add_argument(
+        "--board", required=True, metavar="BOARD", help="name of a board, or a board.toml file"
+    )
+    parser.add_argument("-o", "--out", required=True, metavar="DIR", help="the folder to write")
+    parser.add_argument(
+        "--arena-bytes", type=_positive, metavar="N", help="fail when the plan needs more than N bytes"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
+
+
+def _add_build(commands: Any) -> None:
+    parser = _command(commands, "build", "Compile a bundle to firmware.")
+    parser.add_argument("bundle", metavar="DIR", help="a folder made by `arenite bundle`")
+    parser.add_argument("--toolchain", metavar="NAME", help="zig or gcc; by default gcc when it is on PATH")
+
+
+def _add_verify(commands: Any) -> None:
+    parser = _command(commands, "verify", "Run a built bundle on its golden vectors and compare every byte.")
+    parser.add_argument("bundle", metavar="DIR", help="a folder built by `arenite build`")
+    parser.add_argument(
+        "--on", default="emulator", metavar="WHERE", help="emulator (default), or a serial port"
+    )
+
+
+def _add_bench(commands: Any) -> None:
+    text = "Time a model in this process, SingleStream: one inference after another."
+    parser = _command(commands, "bench", text)
+    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    parser.add_argument(
+        "--picture", nargs="+", default=[], metavar="FILE", help="time the whole pipeline on these pictures"
+    )
+    parser.add_argument(
+        "--count", type=_positive, default=100, metavar="N", help="time at least N inferences (default: 100)"
+    )
+    parser.add_argument(
+        "--seconds", type=_seconds, default=1.0, metavar="S", help="time at least S seconds (default: 1)"
+    )
+    parser.add_argument(
+        "--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)"
+    )
+
+
+def _add_doctor(commands: Any) -> None:
+    _command(commands, "doctor", "Say which engines, compilers and emulators are here, and how to get more.")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model file holds, without running it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arenite.contract import Contract, contract_json, contract_of
+from arenite.tflite_graph import Graph, Tensor, read_graph
+
+__all__ = ["InspectReport", "TensorSummary", "float_operators", "inspect_model"]
+
+
+@dataclass(frozen=True)
+class TensorSummary:
+    """An input or output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
+class InspectReport:
+    """A model file.
+
+    Attributes:
+        format: tflite.
+        quantisation: `int8` when no operator computes in float, else `float` or `mixed`.
+        operators: How many of each kind.
+        float_operators: Those that compute in float, as `index kind`.
+        weights_bytes: Constants of all operators.
+        contract: As JSON values, None when the model carries none.
+        metadata: Name and size in bytes of each metadata entry.
+    """
+
+    path: str
+    format: str
+    file_bytes: int
+    model_sha256: str
+    quantisation: str
+    inputs: tuple[TensorSummary, ...]
+    outputs: tuple[TensorSummary, ...]
+    operators: Mapping[str, int]
+    operator_count: int
+    float_operators: tuple[str, ...]
+    weights_bytes: int
+    contract: Mapping[str, Any] | None
+    metadata: Mapping[str, int]
+
+
+def inspect_model(path: Path | str) -> InspectReport:
+    """Read a model file.
+
+    Raises:
+        ModelError: It is no TFLite model or is corrupt.
+        ContractError: Its contract is malformed or contradicts it.
+    """
+    graph = read_graph(path)
+    contract: Contract | None = contract_of(graph)
+    floats = float_operators(graph)
+    kind = "int8" if not floats else ("float" if len(floats) == len(graph.operators) else "mixed")
+    return InspectReport(
+        path=str(path),
+        format="tflite",
+        file_bytes=Path(path).stat().st_size,
+        model_sha256=graph.sha256,
+        quantisation=kind,
+        inputs=tuple(_summary(graph.tensors[i]) for i in graph.inputs),
+        outputs=tuple(_summary(graph.tensors[i]) for i in graph.outputs),
+        operators=dict(sorted(Counter(op.kind for op in graph.operators).items())),
+        operator_count=len(graph.operators),
+        float_operators=floats,
+        weights_bytes=sum(t.data.nbytes for t in graph.tensors if t.data is not None),
+        contract=None if contract is None else contract_json(contract),
+        metadata={name: len(content) for name, content in sorted(graph.metadata.items())},
+    )
+
+
+def float_operators(graph: Graph) -> tuple[str, ...]:
+    """Operators that read or write a float tensor, as `index kind`."""
+    found = []
+    for op in graph.operators:
+        touched = [graph.tensors[i] for i in (*op.inputs, *op.outputs) if i >= 0]
+        if any(t.dtype in ("float32", "float16", "float64", "bfloat16") for t in touched):
+            found.append(f"{op.index} {op.kind}")
+    return tuple(found)
+
+
+def _summary(tensor: Tensor) -> TensorSummary:
+    quantisation = tensor.quantisation
+    return TensorSummary(
+        name=tensor.name,
+        shape=tensor.shape,
+        dtype=tensor.dtype,
+        scale=quantisation.scales[0] if quantisation else None,
+        zero_point=quantisation.zero_points[0] if quantisation else None,
+    )

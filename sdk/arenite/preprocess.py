@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A picture to an input tensor by the contract: the only implementation, for calibration and sessions.
+
+An 8-bit picture has 256 values a channel, so normalising and quantising is one table of 256 entries a
+channel. It is computed once in float64, rounded to float32, and quantised as the TFLite reference's QUANTIZE
+does it: round(real / scale) half away from zero, plus the zero point, clamped. Looking up is exact.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite._fields import wrong
+from arenite.contract import InputSpec, Normalisation, Picture, Quantised
+from arenite.errors import ContractError, UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["PictureSource", "Preprocessor", "decode_picture", "quantise", "read_picture", "value_table"]
+
+Array = npt.NDArray[Any]
+PictureSource = Union[str, Path, bytes, "Image", Array]
+
+# Formats whose decoders are pure Pillow code; others would run programs or are no photographs.
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+_WIDE_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
+
+
+def read_picture(source: PictureSource) -> PictureSource:
+    """The bytes of a picture file; anything else is returned as it is.
+
+    Raises:
+        UsageError: The file cannot be read.
+    """
+    if not isinstance(source, (str, Path)):
+        return source
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"cannot read the picture: {error.strerror or error}", where=str(source), cure="Check the path."
+        ) from error
+
+
+def decode_picture(source: PictureSource, orientation: str = "exif", where: str | None = None) -> Image:
+    """Decode to an 8-bit RGB or grey image.
+
+    Args:
+        source: Path, file bytes, Pillow image, or uint8 array H×W×3 in RGB order or H×W.
+        orientation: `exif` turns the picture as its EXIF tag says, `stored` does not.
+        where: Name of the picture in messages.
+
+    Raises:
+        UsageError: No picture, damaged, or more than 8 bits a channel.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    where = where or _name(source)
+    source = read_picture(source)
+    try:
+        if isinstance(source, bytes):
+            image: Image.Image = Image.open(io.BytesIO(source), formats=_FORMATS)
+        elif isinstance(source, Image.Image):
+            image = source
+        else:
+            return Image.fromarray(_checked_array(source, where))
+        image.load()
+        if orientation == "exif":
+            image = ImageOps.exif_transpose(image)
+        return _eight_bit(image, where)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        unknown = isinstance(error, UnidentifiedImageError)
+        reason = "no known format" if unknown else str(error)
+        raise UsageError(
+            f"cannot decode the picture ({reason})",
+            where=where,
+            cure=f"Supported formats: {', '.join(_FORMATS)}.",
+        ) from error
+
+
+def _name(source: PictureSource) -> str:
+    if isinstance(source, (str, Path)):
+        return str(source)
+    return "picture given as " + type(source).__name__
+
+
+def _checked_array(source: object, where: str) -> Array:
+    cure = "Give a uint8 array H×W×3 in RGB order, or H×W for grey."
+    if not isinstance(source, np.ndarray):
+        raise UsageError(f"a {type(source).__name__} is no picture", where=where, cure=cure)
+    grey = source.ndim == 2
+    colour = source.ndim == 3 and source.shape[2] == 3
+    if source.dtype != np.uint8 or not (grey or colour) or source.size == 0:
+        raise UsageError(f"an array {source.dtype}{list(source.shape)} is no picture", where=where, cure=cure)
+    return np.ascontiguousarray(source)
+
+
+def _eight_bit(image: Image, where: str) -> Image:
+    if image.mode in _WIDE_MODES:
+        raise UsageError(
+            f"the picture has more than 8 bits a channel (mode {image.mode})",
+            where=where,
+            cure="Save it with 8 bits a channel.",
+        )
+    if image.mode in ("RGB", "L"):
+        return image
+    if image.mode in ("P", "PA"):
+        image = image.convert("RGBA")
+    return image.convert("L" if image.mode in ("1", "LA", "La") else "RGB")
+
+
+def value_table(normalisation: Normalisation) -> npt.NDArray[np.float32]:
+    """The real value of each 8-bit value of each channel, float32 [channels, 256]."""
+    x = np.arange(256, dtype=np.float64)
+    mean = np.asarray(normalisation.mean)[:, None]
+    std = np.asarray(normalisation.std)[:, None]
+    return np.asarray((x * normalisation.scale - mean) / std, np.float32)
+
+
+def quantise(real: npt.ArrayLike, quantised: Quantised, dtype: str) -> Array:
+    """Quantise float32 values as the TFLite reference's QUANTIZE does.
+
+    Args:
+        real: Any shape.
+        quantised: Scale and zero point.
+        dtype: int8, uint8 or int16.
+
+    Returns:
+        clamp(round_half_away_from_zero(real / scale) + zero_point), the quotient taken in float32.
+    """
+    limits = np.iinfo(dtype)
+    with np.errstate(over="ignore"):
+        quotient = (np.asarray(real, np.float32) / np.float32(quantised.scale)).astype(np.float64)
+    # Adding one half is exact in float64, so 0.49999997 stays below one half.
+    rounded = np.copysign(np.floor(np.abs(quotient) + 0.5), quotient) + quantised.zero_point
+    return np.asarray(np.clip(rounded, limits.min, limits.max), dtype)
+
+
+class Preprocessor:
+    """Makes pictures into the input tensor of one model.
+
+    Args:
+        spec: The input of the model's contract.
+
+    Raises:
+        ContractError: The input is no picture, or holds more than one.
+    """
+
+    def __init__(self, spec: InputSpec) -> None:
+        if spec.picture is None:
+            raise ContractError(
+                "the contract does not say how a picture becomes the input",
+                where=spec.name,
+                cure="Convert with a normalisation, or open it with contract=arenite.make_contract(...).",
+            )
+        if spec.shape[0] != 1:
+            raise wrong("input.shape[0]", "1 for single pictures", spec.shape[0])
+        self._spec = spec
+        self._picture: Picture = spec.picture
+        height, width = spec.shape[1:3] if spec.layout == "NHWC" else spec.shape[2:4]
+        self.size = (width, height)
+        self.values = value_table(self._picture.normalisation)
+        self.table = (
+            self.values if spec.quantised is None else quantise(self.values, spec.quantised, spec.dtype)
+        )
+        self._xor = _xor_constant(self.table)
+
+    @property
+    def orientation(self) -> str:
+        """`exif` or `stored`, as `decode_picture` takes it."""
+        return self._picture.orientation
+
+    def fit(self, image: Image) -> Image:
+        """Colour, crop and resize: an image of the input's extents, mode RGB or L."""
+        from PIL import Image as pil
+
+        mode = "L" if self._picture.colour == "GREY" else "RGB"
+        image = image if image.mode == mode else image.convert(mode)
+        resample = getattr(pil.Resampling, self._picture.filter.upper())
+        return image.resize(self.size, resample, self._box(image.size))
+
+    def _box(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
+        width, height = size
+        if self._picture.crop == "none":
+            return 0, 0, width, height
+        side = min(width / self.size[0], height / self.size[1]) * self._picture.crop_fraction
+        left, top = (width - side * self.size[0]) / 2, (height - side * self.size[1]) / 2
+        # Rounding must not put the box outside the picture.
+        return max(left, 0), max(top, 0), min(width - left, width), min(height - top, height)
+
+    def write(self, fitted: Image, out: Array) -> None:
+        """Normalise and quantise a fitted image into `out`, an array of the input's shape and type."""
+        target = self._as_rows(out)
+        if self._xor is not None:
+            np.bitwise_xor(self._pixels(fitted), np.uint8(self._xor), out=target.view(np.uint8))
+        elif self.table.dtype.itemsize == 1:
+            target.view(np.uint8)[...] = self._pixels(fitted.point(self._point_table()))
+        else:
+            self._look_up(self._pixels(fitted), self.table, target)
+
+    def real(self, fitted: Image) -> npt.NDArray[np.float32]:
+        """The normalised picture before quantisation, float32 of the input's shape, for calibration."""
+        out = np.empty(self._spec.shape, np.float32)
+        self._look_up(self._pixels(fitted), self.values, self._as_rows(out))
+        return out
+
+    def __call__(self, source: PictureSource, out: Array | None = None) -> Array:
+        """All steps, from any picture source to the input tensor."""
+        if out is None:
+            out = np.empty(self._spec.shape, self._spec.dtype)
+        self.write(self.fit(decode_picture(source, self.orientation)), out)
+        return out
+
+    def _as_rows(self, out: Array) -> Array:
+        if out.shape != self._spec.shape or not out.flags.writeable:
+            raise UsageError(
+                f"cannot write a picture into an array of shape {list(out.shape)}",
+                cure=f"A writable array of shape {list(self._spec.shape)} is needed.",
+            )
+        picture: Array = out[0]
+        return picture if self._spec.layout == "NHWC" else picture.transpose(1, 2, 0)
+
+    def _pixels(self, image: Image) -> npt.NDArray[np.uint8]:
+        pixels = np.asarray(image)
+        if self._picture.colour == "GREY":
+            return pixels[:, :, None]
+        return pixels[:, :, ::-1] if self._picture.colour == "BGR" else pixels
+
+    def _point_table(self) -> list[int]:
+        # Pillow wants the channels in the image's order, which is RGB whatever the memory order is.
+        table = self.table[::-1] if self._picture.colour == "BGR" else self.table
+        return [int(v) for v in table.view(np.uint8).ravel()]
+
+    def _look_up(self, pixels: npt.NDArray[np.uint8], table: Array, target: Array) -> None:
+        for channel in range(table.shape[0]):
+            target[:, :, channel] = table[channel][pixels[:, :, channel]]
+
+
+def _xor_constant(table: Array) -> int | None:
+    """0 or 0x80 when XOR with it gives the whole table, else None."""
+    if table.dtype.itemsize != 1:
+        return None
+    bits = table.view(np.uint8)
+    for constant in (0, 0x80):
+        if bool((bits == (np.arange(256, dtype=np.uint8) ^ constant)).all()):
+            return constant
+    return None
