@@ -12,6 +12,8 @@ from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from arenite_codegen.build import build
 from arenite_codegen.host import HostModel
+from support.graph_batch import GraphBatch, prebuild
+from support.host_compiler import HostCompiler, find_compiler
 from support.reference_models import REFERENCE_MODELS, random_inputs, sample_inputs
 
 VECTORS = 20
@@ -31,3 +33,30 @@ def test_outputs_equal_the_reference(shared_data: Path, tmp_path: Path, name: st
         got = compiled.run([vector])
         assert got[0].tobytes() == outputs[0].tobytes(), f"vector {position}"
     assert report.mac_factor == 1.0
+
+
+@pytest.fixture(scope="module")
+def compiler() -> HostCompiler:
+    found = find_compiler(sanitise=True)
+    if found is None:
+        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
+    return found
+
+
+@pytest.fixture(scope="module")
+def prebuilt(compiler: HostCompiler, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return prebuild(compiler, tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("name", REFERENCE_MODELS)
+def test_clean_under_sanitisers(shared_data: Path, name: str, compiler: HostCompiler, prebuilt: list[Path]) -> None:
+    """Once as it ships, then with every row in an allocation of its own at a random alignment."""
+    content = (shared_data / name).read_bytes()
+    graph = parse_graph(content)
+    vector = random_inputs(graph.tensors[graph.inputs[0]], 1, seed=3)
+    expected = reference_outputs(content, [vector])[0]
+    with GraphBatch([content], compiler, prebuilt) as batch:
+        for mode in (0, 1):
+            got = batch.run(0, vector, expected, offset=mode * 4, mode=mode)
+            assert [g.tobytes() for g in got] == [e.tobytes() for e in expected]
