@@ -24,6 +24,7 @@ from arenite_codegen.network import IoTensor, Network
 from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.render import render
 from arenite_codegen.report import arena_text, operator_rows
+from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.schedule import Schedule, make_schedule
 from arenite_codegen.vectors import Vectors, make_vectors
 
@@ -63,8 +64,8 @@ class BundleReport:
         arena_lower_bound_bytes: Rows alive at the worst moment of this schedule: no placement needs less.
         weights_bytes: Constants in flash.
         code_bytes, stack_bytes: Known after `build`.
+        row_fed: The input comes row by row and is not in the arena.
         mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice.
-        memory: One line a region of the board: name, bytes used, bytes there.
     """
 
     out_dir: str
@@ -75,6 +76,7 @@ class BundleReport:
     weights_bytes: int
     code_bytes: int | None
     macs: int
+    row_fed: bool
     mac_factor: float
     stack_bytes: int | None
     operators: tuple[OperatorReport, ...]
@@ -97,6 +99,7 @@ def bundle(
     out_dir: Path | str,
     *,
     arena_bytes: int | None = None,
+    row_fed: bool = False,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -108,6 +111,7 @@ def bundle(
         board: Name of a board, or the path of a `board.toml`.
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
+        row_fed: Take the input row by row, so that the frame is never stored.
         vectors: Random golden vectors, beside those that the model's contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
@@ -121,15 +125,21 @@ def bundle(
     target, place = load_board(board), Path(out_dir)
     _check_place(place, force)
     with (progress or silent()).step(f"bundle {Path(model).name} for {target.name}") as step:
-        report = _bundle(Path(model), target, place, arena_bytes, vectors, step.note)
+        stages = _plan_model(Path(model), row_fed, step.note)
+        report = _bundle(Path(model), stages, target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
 
 
 def _bundle(
-    model: Path, target: Board, place: Path, arena_bytes: int | None, vectors: int, say: Callable[[str], None]
+    model: Path,
+    stages: _Stages,
+    target: Board,
+    place: Path,
+    arena_bytes: int | None,
+    vectors: int,
+    say: Callable[[str], None],
 ) -> BundleReport:
-    stages = _plan_model(model, say)
     check_fit(target, stages.plan.arena_bytes, stages.emitted.weights_bytes, str(model))
     if arena_bytes is not None and stages.plan.arena_bytes > arena_bytes:
         raise DoesNotFitError(
@@ -146,11 +156,13 @@ def _bundle(
     return _report(place, target, stages, golden, manifest)
 
 
-def _plan_model(model: Path, say: Callable[[str], None]) -> _Stages:
+def _plan_model(model: Path, row_fed: bool, say: Callable[[str], None]) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
     network = legalise(graph)
+    if row_fed:
+        network = feed_by_rows(network, str(model))
     say("schedule")
     schedule = make_schedule(network)
     say("plan")
@@ -234,6 +246,7 @@ def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vec
         "weights_bytes": emitted.weights_bytes,
         "table_bytes": emitted.table_bytes,
         "macs": stages.network.macs,
+        "row_fed": stages.network.row_fed,
         "mac_factor": mac_factor(stages.network, stages.schedule),
         "inputs": [_io(io) for io in stages.network.inputs],
         "outputs": [_io(io) for io in stages.network.outputs],
@@ -355,6 +368,7 @@ def _report(
         weights_bytes=stages.emitted.weights_bytes,
         code_bytes=None,
         macs=stages.network.macs,
+        row_fed=stages.network.row_fed,
         mac_factor=manifest["mac_factor"],
         stack_bytes=None,
         operators=tuple(OperatorReport(**row) for row in manifest["operators"]),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import UnsupportedOperatorError
-from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read
+from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read
 from arenite_codegen.plan import Plan
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
@@ -100,7 +100,7 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
     pool = _Pool()
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
-    kernels = tuple(sorted({layer.kernel for layer in network.layers}))
+    kernels = tuple(sorted({layer.kernel for layer in network.layers} - {FEED}))
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
     context: dict[str, Any] = {
         "symbol": symbol,
@@ -114,6 +114,7 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "layers": layers,
         "steps": schedule.steps,
         "kernels": kernels,
+        "row_fed": int(network.row_fed),
         "row_table": rows.units,
         "row_unit": plan.row_unit,
         "word_lines": pool.lines(),
@@ -150,7 +151,8 @@ def _layer(
         name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()
     }
     return {
-        "kernel": layer.kernel,
+        "index": layer.index,
+        "kernel": None if layer.kernel == FEED else layer.kernel,
         "kind": layer.kind,
         "operator": layer.operator,
         "parameters": parameters,
@@ -193,7 +195,7 @@ def _read(
 def _io(io: IoTensor, plan: Plan) -> dict[str, Any]:
     return {
         "name": io.name,
-        "offset": plan.values[io.value],
+        "offset": plan.values.get(io.value, 0),
         "bytes": io.bytes,
         "dtype": _DTYPE_CODES[io.dtype],
         "zero_point": io.zero_point,

@@ -50,6 +50,19 @@ class ModelStruct(ctypes.Structure):
         ("batch", ctypes.c_uint16),
         ("input_count", ctypes.c_uint8),
         ("output_count", ctypes.c_uint8),
+        ("row_fed", ctypes.c_uint8),
+    ]
+
+
+class FeedStruct(ctypes.Structure):
+    """`arenite_feed_t` of the runtime."""
+
+    _fields_ = [
+        ("model", ctypes.c_void_p),
+        ("arena", ctypes.c_void_p),
+        ("step", ctypes.c_uint32),
+        ("left", ctypes.c_uint16),
+        ("item", ctypes.c_uint16),
     ]
 
 
@@ -76,6 +89,7 @@ class HostModel:
         self._run = self._library.arenite_run
         self._run.restype = None
         self._run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self._library.arenite_row_bytes.restype = ctypes.c_uint32
         self.arena_bytes = int(self._model.arena_bytes)
         self._memory = np.zeros(self.arena_bytes + 2 * _ALIGNMENT, np.uint8)
         start = -self._memory.ctypes.data % _ALIGNMENT + 4 * misalign
@@ -101,9 +115,23 @@ class HostModel:
                 raise UsageError(
                     f"input {position} is {values.dtype}[{values.size}], expected {_DTYPES[io.dtype]}[{io.bytes}]"
                 )
-            self.arena[io.offset : io.offset + io.bytes] = np.ascontiguousarray(values).ravel().view(np.uint8)
-        self._run(ctypes.addressof(self._model), self.arena.ctypes.data)
+            if not self._model.row_fed:
+                self.arena[io.offset : io.offset + io.bytes] = np.ascontiguousarray(values).ravel().view(np.uint8)
+        if self._model.row_fed:
+            self._feed(np.ascontiguousarray(inputs[0]))
+        else:
+            self._run(ctypes.addressof(self._model), self.arena.ctypes.data)
         return [
             self.arena[io.offset : io.offset + io.bytes].view(_DTYPES[io.dtype]).copy()
             for io in self._model.outputs[: self._model.output_count]
         ]
+
+    def _feed(self, frame: Array) -> None:
+        feed = ctypes.byref(FeedStruct())
+        self._library.arenite_begin(feed, ctypes.byref(self._model), ctypes.c_void_p(self.arena.ctypes.data))
+        data, at = frame.tobytes(), 0
+        while row_bytes := int(self._library.arenite_row_bytes(feed)):
+            self._library.arenite_feed_row(feed, data[at : at + row_bytes], ctypes.c_uint32(row_bytes))
+            at += row_bytes
+        if at != len(data) or self._library.arenite_end(feed) != 0:
+            raise ToolchainError(f"the compiled model took {at} bytes of rows, the input has {len(data)}")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["IoTensor", "Layer", "Mode", "Network", "Read", "Role", "Value"]
+__all__ = ["FEED", "IoTensor", "Layer", "Mode", "Network", "Read", "Role", "Value"]
 
 Array = npt.NDArray[Any]
 
@@ -27,6 +27,10 @@ class Role(str, Enum):
     INTERNAL = "internal"
     OUTPUT = "output"
     CONSTANT = "constant"
+
+
+FEED = "feed"
+"""Kernel name of the layer that takes the input's rows from the caller, one a step."""
 
 
 class Mode(str, Enum):
@@ -151,6 +155,11 @@ class Network:
     outputs: tuple[IoTensor, ...]
     removed: Mapping[int, str] = field(default_factory=dict)
     """TFLite operators that need no code, and why."""
+
+    @property
+    def row_fed(self) -> bool:
+        """The caller hands over the input row by row; it is never whole in memory."""
+        return any(layer.kernel == FEED for layer in self.layers)
 
     @property
     def macs(self) -> int:

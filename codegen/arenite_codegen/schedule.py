@@ -21,7 +21,7 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from arenite_codegen.network import Layer, Mode, Network, Role
+from arenite_codegen.network import FEED, Layer, Mode, Network, Role
 
 __all__ = ["Schedule", "Timeline", "make_schedule", "read_as_a_whole", "simulate"]
 
@@ -77,7 +77,9 @@ def make_schedule(network: Network) -> Schedule:
     demands = _Demands(network)
     chosen = _best_path(network, demands)
     outputs = [io.value for io in network.outputs]
-    timeline = simulate(network, demands, [*chosen, *outputs])
+    # Rows of a fed input that nobody reads must still be taken from the caller.
+    rest = [layer.output for layer in network.layers if layer.kernel == FEED]
+    timeline = simulate(network, demands, [*chosen, *outputs, *rest], kept=outputs)
     ring_rows = {
         value.index: _ring_rows(network, timeline, value.index)
         for value in network.values
@@ -117,10 +119,13 @@ class _Demands:
         return found
 
 
-def simulate(network: Network, demands: _Demands, targets: list[int], ready: frozenset[int] = frozenset()) -> Timeline:
+def simulate(
+    network: Network, demands: _Demands, targets: list[int], kept: list[int], ready: frozenset[int] = frozenset()
+) -> Timeline:
     """Make the targets one after the other, each as a whole, everything before them on demand.
 
     Args:
+        kept: Values that the caller reads afterwards.
         ready: Values that exist already, beside the network's inputs; nothing before them is made.
     """
     made: dict[int, int] = {}
@@ -134,7 +139,7 @@ def simulate(network: Network, demands: _Demands, targets: list[int], ready: fro
     state = _Run(network, demands, made, born, died)
     for target in targets:
         state.make(target)
-    return state.timeline(targets)
+    return state.timeline(kept)
 
 
 class _Run:
@@ -194,11 +199,10 @@ class _Run:
     def timeline(self, kept: list[int]) -> Timeline:
         """The finished record; what the caller reads afterwards lives to the end."""
         end = 2 * len(self._order)
-        outputs = {io.value for io in self._network.outputs}
         for value, made in self._made.items():
             # Rows that nobody asked for are never made.
             self._born[value], self._died[value] = self._born[value][:made], self._died[value][:made]
-            if value in outputs or value == kept[-1]:
+            if value in kept:
                 self._died[value][:] = end
         return Timeline(self._order, self._born, self._died, self._scratch, self._overlays)
 
@@ -251,7 +255,7 @@ def _cuts(network: Network) -> list[tuple[int, int]]:
     found = []
     for layer in network.layers:
         open_values = {v for v in open_values if last_read[v] > layer.index} | {layer.output}
-        if open_values == {layer.output} and layer.index < len(network.layers) - 1:
+        if open_values == {layer.output} and layer.index < len(network.layers) - 1 and layer.kernel != FEED:
             found.append((layer.index, layer.output))
     return found
 
@@ -287,7 +291,7 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
 
 def _segment_cost(network: Network, demands: _Demands, begin: int | None, targets: list[int]) -> int:
     ready = frozenset() if begin is None else frozenset({begin})
-    timeline = simulate(network, demands, targets, ready)
+    timeline = simulate(network, demands, targets, targets, ready)
     if begin is not None:
         for io in network.inputs:
             timeline.born.pop(io.value, None)

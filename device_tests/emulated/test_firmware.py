@@ -22,7 +22,7 @@ from arenite.errors import DoesNotFitError, LinkError, MissingToolError, Toolcha
 from arenite_codegen import toolchain as toolchain_module
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
-from support.fake_bundle import SHA256, expected_outputs, make_fake_bundle, random_inputs
+from support.fake_bundle import ARENA_BYTES, SHA256, expected_outputs, make_fake_bundle, random_inputs
 
 BOARDS = ["qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32"]
 TOOLCHAINS = ["gcc", "zig"]
@@ -76,7 +76,7 @@ def test_identify_load_run_read(built: Built, board_name: str, toolchain: str, e
     with running(built(board_name, toolchain), emulator) as (board, device):
         assert device.identity.board == board_name
         assert device.identity.model_sha256 == SHA256.hex()
-        assert device.identity.arena_bytes == 6096
+        assert device.identity.arena_bytes == ARENA_BYTES
         assert device.identify() == device.identity
         counts = set()
         for seed in range(2):
@@ -157,8 +157,8 @@ static uint32_t extra(uint8_t *a) { return a[0] == 1 && a[1] == 2 && a[2] == 3 ?
 
 
 def _edit_model(bundle: Path, code: str) -> None:
-    """Adds code to the model, with a function `extra` that every run calls."""
-    model = bundle / "model" / "model.c"
+    """Adds code to the runtime, with a function `extra` that every run calls."""
+    model = bundle / "runtime" / "arenite.c"
     text = model.read_text()
     at = text.index("void arenite_run(")
     body = text[at:].replace("{\n", "{\n    (void)extra(arena);\n", 1)
@@ -249,8 +249,8 @@ def test_a_fault_names_the_address(built: Built, tmp_path: Path) -> None:
     need("unicorn", "qemu-mps2-an386")
     bundle = make_fake_bundle(tmp_path / "bundle", "qemu-mps2-an386")
     model = bundle / "model" / "model.c"
-    wild = "*(volatile uint32_t *)0x60000000u = 1; memset(arena + A_AT"
-    model.write_text(model.read_text().replace("memset(arena + A_AT", wild))
+    wild = "*(volatile uint32_t *)0x60000000u = 1; memset(out + A_AT"
+    model.write_text(model.read_text().replace("memset(out + A_AT", wild))
     build(bundle, "zig")
     with pytest.raises(LinkError, match="the firmware faulted at address 0x"):
         verify(bundle, "unicorn")

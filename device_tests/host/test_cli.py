@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -175,7 +176,11 @@ def test_closed_pipe_is_no_error(model: Path) -> None:
 def test_interrupt_is_one_line(model: Path, tmp_path: Path) -> None:
     """Ctrl-C in the middle: exit 130, one line."""
     command = [sys.executable, "-m", "arenite", "bench", str(model), "--seconds", "60"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell that starts the tests in the background makes its children ignore the signal.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
     time.sleep(4)
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=30)

@@ -29,7 +29,7 @@ from arenite.device.protocol import (
     read_tensor_info,
 )
 from arenite.errors import LinkError, UsageError
-from support.fake_bundle import A_BYTES, B_BYTES, SHA256, expected_outputs, random_inputs
+from support.fake_bundle import A_BYTES, ARENA_BYTES, B_BYTES, SHA256, expected_outputs, random_inputs
 from support.link_harness import LinkHarness, build_harness
 
 BYTES = st.integers(0, 255)
@@ -160,7 +160,7 @@ class Expectation:
     def _dispatch(self, request: Frame) -> tuple[int, bytes]:
         p = request.payload
         if request.command == IDENTIFY:
-            head = struct.pack("<BBBBHII", 1, 0, 2, 2, MAX_PAYLOAD, 0, 6096)
+            head = struct.pack("<BBBBHII", 1, 0, 2, 2, MAX_PAYLOAD, 0, ARENA_BYTES)
             return (2, b"") if p else (0, head + SHA256 + b"host")
         if request.command == DESCRIBE:
             return self._describe(p)

@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from importlib import resources
 from pathlib import Path
 
 from arenite_codegen.boards import copy_support, load_board
 
 SHA256 = bytes([0xAB, 1, 2, 3]) + bytes(27) + bytes([0xCD])
 A_BYTES, B_BYTES = 3000, 37
+ARENA_BYTES = 6104
 _WEIGHTS = [int(c) for c in "3141592653589793238462643383279502884"]
 _MODEL = Path(__file__).parent / "fake_model"
+_RUNTIME = Path(str(resources.files("arenite_firmware"))) / "runtime"
 
 
 def expected_outputs(inputs: list[bytes]) -> list[bytes]:
@@ -32,18 +35,16 @@ def random_inputs(seed: int) -> list[bytes]:
 def make_fake_bundle(folder: Path, board_name: str | Path, vectors: int = 3) -> Path:
     """Writes the bundle to `folder`, made when it is missing, and returns `folder`."""
     board = load_board(board_name)
-    for part, names in (("runtime", ["arenite.h"]), ("model", ["arenite_model.h", "model.c"])):
-        (folder / part).mkdir(parents=True, exist_ok=True)
-        for name in names:
-            shutil.copyfile(_MODEL / name, folder / part / name)
-    sources = ["model/model.c", *copy_support(board, folder)]
+    for part, source in (("runtime", _RUNTIME), ("model", _MODEL)):
+        shutil.copytree(source, folder / part, dirs_exist_ok=True)
+    sources = ["model/model.c", "runtime/arenite.c", *copy_support(board, folder)]
     _write_vectors(folder / "vectors", vectors)
     manifest = {
         "format": 1,
         "name": "fake",
         "model_sha256": SHA256.hex(),
         "board": board.name,
-        "arena_bytes": 6096,
+        "arena_bytes": ARENA_BYTES,
         "inputs": [{"name": "a", "bytes": A_BYTES}, {"name": 'b, "quoted" */', "bytes": B_BYTES}],
         "outputs": [{"name": "sum", "bytes": A_BYTES}, {"name": "reversed", "bytes": B_BYTES}],
         "sources": sources,

@@ -45,6 +45,10 @@ static int in_tensor(uint32_t at, const arenite_io_t *ios, uint32_t count) {
 }
 
 static int is_gap(uint32_t at) {
+    const uint32_t counters = arenite_model.counters_offset;
+    if (at >= counters && at - counters < sizeof(uint16_t) * arenite_model.layer_count) {
+        return 0;
+    }
     return !in_tensor(at, arenite_model.inputs, arenite_model.input_count) &&
            !in_tensor(at, arenite_model.outputs, arenite_model.output_count);
 }
@@ -52,7 +56,8 @@ static int is_gap(uint32_t at) {
 static void check_gaps(void) {
     for (uint32_t i = 0; i < sizeof arena; i++) {
         if (is_gap(i) && arena[i] != PAINT) {
-            fprintf(stderr, "arena byte %u outside of all tensors was overwritten\n", (unsigned)i);
+            fprintf(stderr, "arena byte %u outside of all tensors and counters was overwritten\n",
+                    (unsigned)i);
             exit(3);
         }
     }

@@ -24,7 +24,8 @@ def build_harness(folder: Path) -> Path:
     else:
         command = [sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined"]
     program = folder / "link_harness"
-    sources = [_HARNESS, *(bundle / name for name in ("app/link.c", "app/crc32.c", "model/model.c"))]
+    own = ("app/link.c", "app/crc32.c", "model/model.c", "runtime/arenite.c")
+    sources = [_HARNESS, *(bundle / name for name in own)]
     includes = [f"-I{bundle / name}" for name in ("app", "board", "runtime", "model")]
     flags = [*_WARNINGS, "-g", "-O1", *includes, "-o", str(program)]
     subprocess.run([*command, *flags, *map(str, sources)], check=True)

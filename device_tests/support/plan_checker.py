@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from arenite_codegen.network import Layer, Mode, Network, Read, Role
+from arenite_codegen.network import FEED, Layer, Mode, Network, Read, Role
 from arenite_codegen.plan import Plan
 from arenite_codegen.schedule import Schedule
 
@@ -32,7 +32,7 @@ class _Replay:
         self.arena = np.full(plan.arena_bytes, -1, np.int64)
 
     def run(self) -> None:
-        for io in self.network.inputs:
+        for io in self.network.inputs if not self.network.row_fed else ():
             value = self.network.values[io.value]
             for item in range(value.items):
                 self._write(io.value, item, 0, value.bytes)
@@ -54,6 +54,7 @@ class _Replay:
                 self._step(self.network.layers[index], steps[index], item)
                 steps[index] += 1
         for count, layer in zip(steps, self.network.layers, strict=True):
+            assert count == layer.steps or layer.kernel != FEED, "not every row of the input is taken"
             assert count <= layer.steps, f"layer {layer.index} made a row twice"
 
     def _step(self, layer: Layer, step: int, item: int) -> None:

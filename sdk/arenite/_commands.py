@@ -46,6 +46,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         arguments.board,
         arguments.out,
         arena_bytes=arguments.arena_bytes,
+        row_fed=arguments.row_fed,
         force=arguments.force,
         progress=_progress(),
     )

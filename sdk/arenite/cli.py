@@ -198,6 +198,7 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument(
         "--arena-bytes", type=_positive, metavar="N", help="fail when the plan needs more than N bytes"
     )
+    parser.add_argument("--row-fed", action="store_true", help="take the input row by row; the frame is never stored")
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 

@@ -5,7 +5,7 @@
 
 #include "arenite_model.h"
 
-enum { A = 3000, B = 37, A_AT = 0, B_AT = 3008, SUM_AT = 3056, REVERSED_AT = 6056 };
+enum { A = 3000, B = 37, A_AT = 0, B_AT = 3008, SUM_AT = 3056, REVERSED_AT = 6056, COUNTERS_AT = 6096 };
 
 __attribute__((section(".rodata.arenite_weights"))) static const uint8_t weights[B] = {
     3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8,
@@ -24,23 +24,69 @@ static const arenite_io_t outputs[2] = {
     {"reversed", REVERSED_AT, B, 1, 0, 1.0f},
 };
 
-const arenite_model_t arenite_model = {ARENITE_MODEL_ARENA_BYTES, sha256, 2, 2, inputs, outputs, weights};
-
-void *arenite_input(const arenite_model_t *m, uint8_t *arena, unsigned i) {
-    return arena + m->inputs[i].offset;
-}
-
-const void *arenite_output(const arenite_model_t *m, const uint8_t *arena, unsigned i) {
-    return arena + m->outputs[i].offset;
-}
-
-void arenite_run(const arenite_model_t *m, uint8_t *arena) {
+static void sum(const void *params, const int8_t *const *rows, int8_t *out, int32_t step, int32_t *scratch) {
+    const uint8_t *w = (const uint8_t *)params;
+    (void)step;
+    (void)scratch;
     for (uint32_t i = 0; i < A; i++) {
-        arena[SUM_AT + i] = (uint8_t)(arena[A_AT + i] + arena[B_AT + i % B] + m->weights[i % B]);
+        out[i] = (int8_t)(rows[0][i] + rows[1][i % B] + w[i % B]);
     }
-    for (uint32_t i = 0; i < B; i++) {
-        arena[REVERSED_AT + i] = arena[B_AT + B - 1 - i];
-    }
-    memset(arena + A_AT, 0x55, A);
-    memset(arena + B_AT, 0x55, B);
 }
+
+static void reverse(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
+                    int32_t *scratch) {
+    (void)params;
+    (void)step;
+    (void)scratch;
+    for (uint32_t i = 0; i < B; i++) {
+        out[i] = rows[0][B - 1 - i];
+    }
+}
+
+static void spoil(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
+                  int32_t *scratch) {
+    (void)params;
+    (void)rows;
+    (void)step;
+    (void)scratch;
+    memset(out + A_AT, 0x55, A);
+    memset(out + B_AT, 0x55, B);
+}
+
+#define ROW(at, count)                                                                                       \
+    {.offset = (at), .row_bytes = (count), .rows = 1, .ring_rows = 1, .window = 1, .stride = 1, .dilation = 1}
+
+static const arenite_read_t both[2] = {ROW(A_AT, A), ROW(B_AT, B)};
+
+#define LAYER(function, parameters, first, count, at)                                                        \
+    {.kernel = (function),                                                                                   \
+     .params = (parameters),                                                                                 \
+     .reads = (first),                                                                                       \
+     .read_count = (count),                                                                                  \
+     .out_offset = (at),                                                                                     \
+     .out_ring_rows = 1,                                                                                     \
+     .scratch_offset = ARENITE_NO_SCRATCH}
+
+static const arenite_layer_t layers[3] = {
+    LAYER(sum, weights, both, 2, SUM_AT),
+    LAYER(reverse, NULL, &both[1], 1, REVERSED_AT),
+    LAYER(spoil, NULL, NULL, 0, 0),
+};
+
+static const arenite_step_t steps[3] = {{0, 1}, {1, 1}, {2, 1}};
+
+const arenite_model_t arenite_model = {
+    .arena_bytes = ARENITE_MODEL_ARENA_BYTES,
+    .sha256 = sha256,
+    .inputs = inputs,
+    .outputs = outputs,
+    .layers = layers,
+    .steps = steps,
+    .row_unit = 1,
+    .step_count = 3,
+    .counters_offset = COUNTERS_AT,
+    .layer_count = 3,
+    .batch = 1,
+    .input_count = 2,
+    .output_count = 2,
+};

@@ -28,6 +28,9 @@ static struct {
     uint8_t run_sequence;
     uint64_t run_counter;
     uint32_t run_stack_peak_bytes;
+    arenite_feed_t feed; /* of a row-fed model */
+    uint32_t row_bytes;  /* of the next row, already there */
+    uint64_t feed_counter;
 } session;
 
 typedef struct {
@@ -99,6 +102,51 @@ static app_status_t describe(const request_t *request, reply_t *reply) {
     return APP_OK;
 }
 
+/* Runs what a complete row allows. It waits for the byte after it, or for the run command: so the last row, after which
+ * the rest of the network follows, is computed under that command's time-out. */
+static void feed_complete_row(void) {
+    if (session.row_bytes != 0 && session.row_bytes == arenite_row_bytes(&session.feed)) {
+        const uint64_t start = board_counter();
+        arenite_feed(&session.feed);
+        session.feed_counter += board_counter() - start;
+        session.row_bytes = 0;
+    }
+}
+
+static void begin_rows(void) {
+    board_stack_paint();
+    arenite_begin(&session.feed, &arenite_model, arena);
+    session.row_bytes = 0;
+    session.feed_counter = 0;
+    session.loaded_bytes[0] = 0;
+}
+
+/* Takes the next bytes of a row-fed input. Bytes that are there already (the host repeats what it got no answer to) are
+ * passed over; an offset of 0 starts anew. */
+static app_status_t load_rows(uint32_t offset, const uint8_t *data, uint32_t bytes) {
+    if (offset == 0) {
+        begin_rows();
+    } else if (offset < session.loaded_bytes[0] && bytes <= session.loaded_bytes[0] - offset) {
+        return APP_OK;
+    } else if (offset != session.loaded_bytes[0]) {
+        return APP_NOT_LOADED;
+    }
+    session.loaded_bytes[0] += bytes;
+    while (bytes > 0) {
+        feed_complete_row();
+        const uint32_t space = arenite_row_bytes(&session.feed) - session.row_bytes;
+        const uint32_t now = bytes < space ? bytes : space;
+        if (now == 0) {
+            return APP_OUT_OF_RANGE;
+        }
+        memcpy((uint8_t *)arenite_row(&session.feed) + session.row_bytes, data, now);
+        session.row_bytes += now;
+        data += now;
+        bytes -= now;
+    }
+    return APP_OK;
+}
+
 static app_status_t load(const request_t *request, reply_t *reply) {
     (void)reply;
     if (request->bytes < LOAD_HEADER) {
@@ -118,6 +166,9 @@ static app_status_t load(const request_t *request, reply_t *reply) {
         return APP_NOT_LOADED;
     }
     session.outputs_valid = false;
+    if (arenite_model.row_fed) {
+        return load_rows(offset, request->payload + LOAD_HEADER, bytes);
+    }
     memcpy((uint8_t *)arenite_input(&arenite_model, arena, index) + offset, request->payload + LOAD_HEADER,
            bytes);
     session.loaded_bytes[index] = offset + bytes;
@@ -135,10 +186,15 @@ static bool is_loaded(void) {
 }
 
 static void run_model(uint8_t sequence) {
-    board_stack_paint();
-    const uint64_t start = board_counter();
-    arenite_run(&arenite_model, arena);
-    session.run_counter = board_counter() - start;
+    if (arenite_model.row_fed) {
+        feed_complete_row();
+        session.run_counter = session.feed_counter;
+    } else {
+        board_stack_paint();
+        const uint64_t start = board_counter();
+        arenite_run(&arenite_model, arena);
+        session.run_counter = board_counter() - start;
+    }
     session.run_stack_peak_bytes = board_stack_peak_bytes();
     memset(session.loaded_bytes, 0, sizeof session.loaded_bytes);
     session.outputs_valid = true;

@@ -56,20 +56,103 @@ static void run_step(const arenite_model_t *model, const arenite_layer_t *layer,
     layer->kernel(layer->params, rows, (int8_t *)out, step, scratch);
 }
 
-void arenite_run(const arenite_model_t *model, uint8_t *arena) {
-    uint16_t *counters = (uint16_t *)(void *)(arena + model->counters_offset);
-    for (uint32_t item = 0; item < model->batch; item++) {
-        for (uint16_t i = 0; i < model->layer_count; i++) {
-            counters[i] = 0;
-        }
-        for (uint32_t s = 0; s < model->step_count; s++) {
-            uint16_t layer = model->steps[s].layer;
-            for (uint16_t n = model->steps[s].count; n > 0; n--) {
-#ifdef ARENITE_ON_STEP
-                arenite_on_step(model, layer, counters[layer]);
-#endif
-                run_step(model, &model->layers[layer], arena, counters[layer]++, item);
-            }
+static uint16_t *counters_of(const arenite_feed_t *feed) {
+    return (uint16_t *)(void *)(feed->arena + feed->model->counters_offset);
+}
+
+static void start_item(arenite_feed_t *feed) {
+    uint16_t *counters = counters_of(feed);
+    for (uint16_t i = 0; i < feed->model->layer_count; i++) {
+        counters[i] = 0;
+    }
+    feed->step = 0;
+    feed->left = feed->model->steps[0].count;
+}
+
+/* The layer of the next step, or NULL at the end. */
+static const arenite_layer_t *next_layer(arenite_feed_t *feed) {
+    const arenite_model_t *model = feed->model;
+    if (feed->item < model->batch && feed->left == 0) {
+        if (++feed->step < model->step_count) {
+            feed->left = model->steps[feed->step].count;
+        } else if (++feed->item < model->batch) {
+            start_item(feed);
         }
     }
+    return feed->item < model->batch ? &model->layers[model->steps[feed->step].layer] : NULL;
+}
+
+/* Run until a row of the input is wanted, or to the end. */
+static void advance(arenite_feed_t *feed) {
+    uint16_t *counters = counters_of(feed);
+    const arenite_layer_t *layer;
+    while ((layer = next_layer(feed)) != NULL && layer->kernel != NULL) {
+        const uint16_t index = feed->model->steps[feed->step].layer;
+#ifdef ARENITE_ON_STEP
+        arenite_on_step(feed->model, index, counters[index]);
+#endif
+        run_step(feed->model, layer, feed->arena, counters[index]++, feed->item);
+        feed->left--;
+    }
+}
+
+void arenite_begin(arenite_feed_t *feed, const arenite_model_t *model, uint8_t *arena) {
+    feed->model = model;
+    feed->arena = arena;
+    feed->item = 0;
+    start_item(feed);
+    advance(feed);
+}
+
+void arenite_run(const arenite_model_t *model, uint8_t *arena) {
+    arenite_feed_t whole;
+    arenite_begin(&whole, model, arena);
+}
+
+static const arenite_layer_t *waiting_layer(const arenite_feed_t *feed) {
+    return feed->item < feed->model->batch ? &feed->model->layers[feed->model->steps[feed->step].layer]
+                                           : NULL;
+}
+
+void *arenite_row(const arenite_feed_t *feed) {
+    const arenite_layer_t *layer = waiting_layer(feed);
+    if (layer == NULL) {
+        return NULL;
+    }
+    const uint32_t row = counters_of(feed)[feed->model->steps[feed->step].layer];
+    return feed->arena +
+           place(feed->model, layer->out_offset, layer->out_ring_rows, layer->out_row_bytes, row);
+}
+
+void arenite_feed(arenite_feed_t *feed) {
+    if (waiting_layer(feed) != NULL) {
+        counters_of(feed)[feed->model->steps[feed->step].layer]++;
+        feed->left--;
+        advance(feed);
+    }
+}
+
+uint32_t arenite_row_bytes(const arenite_feed_t *feed) {
+    const arenite_layer_t *layer = waiting_layer(feed);
+    return layer == NULL ? 0 : layer->out_row_bytes;
+}
+
+arenite_status_t arenite_feed_row(arenite_feed_t *feed, const void *row, uint32_t bytes) {
+    uint8_t *to = arenite_row(feed);
+    const uint8_t *from = row;
+    if (to == NULL) {
+        return ARENITE_TOO_MANY_ROWS;
+    }
+    if (bytes != arenite_row_bytes(feed)) {
+        return ARENITE_ROW_SIZE;
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        to[i] = from[i];
+    }
+    arenite_feed(feed);
+    return ARENITE_OK;
+}
+
+arenite_status_t arenite_end(const arenite_feed_t *feed) {
+    return waiting_layer(feed) == NULL ? ARENITE_OK : ARENITE_TOO_FEW_ROWS;
 }

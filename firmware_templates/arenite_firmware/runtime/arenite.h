@@ -38,7 +38,7 @@ typedef struct {
 } arenite_read_t;
 
 typedef struct {
-    arenite_kernel_t kernel;
+    arenite_kernel_t kernel; /* NULL: each step takes a row of the input from the caller */
     const void *params;
     const arenite_read_t *reads;
     uint32_t out_offset;
@@ -83,15 +83,44 @@ typedef struct arenite_model {
     uint16_t batch; /* the schedule runs once for each item */
     uint8_t input_count;
     uint8_t output_count;
+    uint8_t row_fed; /* the input is never whole in memory: feed its rows instead of calling arenite_run */
 } arenite_model_t;
+
+/* An inference under way. */
+typedef struct {
+    const arenite_model_t *model;
+    uint8_t *arena;
+    uint32_t step; /* entry of the row schedule */
+    uint16_t left; /* steps of that entry still to do */
+    uint16_t item; /* of the batch */
+} arenite_feed_t;
 
 /* Where the caller writes input i, or reads output i. The arena is 4-byte aligned (16 where a board's kernels say so).
  * A run may overwrite inputs: write them before every run. Outputs stay until the next input is written. */
 void *arenite_input(const arenite_model_t *model, uint8_t *arena, unsigned i);
 const void *arenite_output(const arenite_model_t *model, const uint8_t *arena, unsigned i);
 
-/* One inference over the whole batch. Cannot fail. */
+/* One inference over the whole batch of a model that is not row-fed. Cannot fail. */
 void arenite_run(const arenite_model_t *model, uint8_t *arena);
+
+/* One inference of a row-fed model: begin; then for each row of each batch item, top first, write it where arenite_row
+ * says and call arenite_feed, which computes all that this row allows. arenite_row gives NULL once every row is in: then
+ * the outputs are ready. Row i of an item has inputs[0].bytes / (batch * rows) bytes, as arenite_row_bytes says. */
+void arenite_begin(arenite_feed_t *feed, const arenite_model_t *model, uint8_t *arena);
+void *arenite_row(const arenite_feed_t *feed);
+void arenite_feed(arenite_feed_t *feed);
+uint32_t arenite_row_bytes(const arenite_feed_t *feed);
+
+typedef enum {
+    ARENITE_OK = 0,
+    ARENITE_ROW_SIZE,      /* the row has not arenite_row_bytes bytes; nothing was fed */
+    ARENITE_TOO_MANY_ROWS, /* every row is in already; nothing was fed */
+    ARENITE_TOO_FEW_ROWS   /* the inference is not finished; feed the rest */
+} arenite_status_t;
+
+/* The same from a buffer of the caller's, checked: copies one row in and feeds it; says whether all rows came. */
+arenite_status_t arenite_feed_row(arenite_feed_t *feed, const void *row, uint32_t bytes);
+arenite_status_t arenite_end(const arenite_feed_t *feed);
 
 /* Called before every step if the build defines ARENITE_ON_STEP; the application provides it (watchdog, profile). */
 void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step);

@@ -110,8 +110,15 @@ class Device:
         self.identity = self._describe(protocol.read_identification(payload, self._stream.name))
         return self.identity
 
-    def load(self, index: int, data: bytes | bytearray | memoryview) -> None:
-        """Writes an input. Every input must be loaded again before every run.
+    def load(self, index: int, data: bytes | bytearray | memoryview, *, chunk_bytes: int | None = None) -> None:
+        """Writes an input, front to back. Every input must be loaded again before every run.
+
+        A row-fed model computes what each row allows while it is loaded.
+
+        Args:
+            index: Which input.
+            data: All its bytes.
+            chunk_bytes: Bytes a frame; None takes the most that the board can receive.
 
         Raises:
             UsageError: No such input, or `data` is not exactly its size.
@@ -121,7 +128,7 @@ class Device:
         view = memoryview(data).cast("B")
         if len(view) != tensor.bytes:
             raise UsageError(f"input {index} ({tensor.name}) takes {tensor.bytes} bytes, not {len(view)}")
-        step = self._max_payload - 5
+        step = min(self._max_payload - 5, chunk_bytes or self._max_payload)
         for at in range(0, len(view), step):
             self._request(protocol.LOAD, struct.pack("<BI", index, at) + view[at : at + step])
 

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ARENITE_LIMITS_H
+#define ARENITE_LIMITS_H
+
+#define ARENITE_MAX_POINTERS 2
+
+#endif
