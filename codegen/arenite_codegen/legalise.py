@@ -20,6 +20,7 @@ from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, 
 from arenite_codegen.operators import LOWERINGS
 from arenite_codegen.operators.base import Context, same_quantisation
 from arenite_codegen.operators.movement import pad_amounts
+from arenite_codegen.operators.shapes import check_output_shape
 
 __all__ = ["Builder", "legalise"]
 
@@ -100,6 +101,7 @@ class Builder:
         self._batch = batch
         self._values: list[Value] = []
         self._value_of: dict[int, int] = {}
+        self._copied_to: dict[int, int] = {}
         self._layers: list[Layer] = []
         self._removed: dict[int, str] = {}
         self._producers = {index: op for op in graph.operators for index in op.outputs}
@@ -118,6 +120,7 @@ class Builder:
                 cure=f"These operators have one: {', '.join(sorted(LOWERINGS))}.",
             )
         context = Context(self._graph, operator, self._batch, self)
+        check_output_shape(context)
         layer = lowering(context)
         if layer is None or self._keeps_every_byte(context, layer):
             self._removed[operator.index] = "bytes stay where they are"
@@ -195,8 +198,8 @@ class Builder:
             self._finish_output(index)
         layers = self._live_layers()
         values, renumbered = self._used_values(layers)
-        inputs = tuple(self._io(i, renumbered) for i in self._graph.inputs)
-        outputs = tuple(self._io(i, renumbered) for i in self._graph.outputs)
+        inputs = tuple(self._io(i, renumbered[self._value_of[i]]) for i in self._graph.inputs)
+        outputs = tuple(self._io(i, renumbered[self._output_value(i)]) for i in self._graph.outputs)
         dense = tuple(
             replace(
                 layer,
@@ -227,11 +230,15 @@ class Builder:
             value = self._copy_to_output(index, value)
         self._values[value.index] = replace(value, role=Role.OUTPUT, items=self._batch)
 
+    def _output_value(self, index: int) -> int:
+        return self._copied_to.get(index, self._value_of[index])
+
     def _copy_to_output(self, index: int, source: Value) -> Value:
         """An output that is an input or a constant gets memory of its own; a PAD by nothing copies."""
         tensor = self._graph.tensors[index]
         size = tensor.elements // self._batch
-        self._add_value(tensor, 1, size, Role.OUTPUT)
+        self._copied_to[index] = len(self._values)
+        self._values.append(Value(len(self._values), tensor.name, 1, size, Role.OUTPUT))
         parameters = {"in_w": 1, "in_c": size, "left": 0, "right": 0, "before": 0, "after": 0, "value": 0}
         self._layers.append(
             Layer(
@@ -240,15 +247,15 @@ class Builder:
                 kind="COPY",
                 kernel="pad_s8",
                 reads=(Read(source.index, 1, size),),
-                output=self._value_of[index],
+                output=self._copied_to[index],
                 steps=1,
                 parameters=parameters,
             )
         )
-        return self._values[self._value_of[index]]
+        return self._values[self._copied_to[index]]
 
     def _live_layers(self) -> list[Layer]:
-        wanted = {self._value_of[i] for i in self._graph.outputs}
+        wanted = {self._output_value(i) for i in self._graph.outputs}
         live = []
         for layer in reversed(self._layers):
             if layer.output in wanted:
@@ -259,7 +266,7 @@ class Builder:
         return live[::-1]
 
     def _used_values(self, layers: list[Layer]) -> tuple[tuple[Value, ...], dict[int, int]]:
-        used = {self._value_of[i] for i in (*self._graph.inputs, *self._graph.outputs)}
+        used = {self._value_of[i] for i in self._graph.inputs} | {self._output_value(i) for i in self._graph.outputs}
         used.update(layer.output for layer in layers)
         used.update(read.value for layer in layers for read in layer.reads)
         renumbered = {old: new for new, old in enumerate(sorted(used))}
@@ -271,12 +278,12 @@ class Builder:
             values.append(value)
         return tuple(values), renumbered
 
-    def _io(self, index: int, renumbered: Mapping[int, int]) -> IoTensor:
+    def _io(self, index: int, value: int) -> IoTensor:
         tensor = self._graph.tensors[index]
         assert tensor.quantisation is not None
         return IoTensor(
             name=tensor.name,
-            value=renumbered[self._value_of[index]],
+            value=value,
             shape=tensor.shape,
             dtype=tensor.dtype,
             scale=float(tensor.quantisation.scale),

@@ -24,8 +24,9 @@ __all__ = ["RowPlacement", "place_rows"]
 # A row's offset is 16 bits of units.
 MAX_UNITS = 0xFFFF
 TRIES = 24
-# Compared pairs of rows that planning may spend.
+# Compared pairs of rows that planning may spend in all, and at most in one order.
 EFFORT = 100_000_000
+EFFORT_OF_ONE = 4_000_000_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def place_rows(network: Network, schedule: Schedule, blocks: list[Block], bound:
     loose = {b.value for b in blocks if _is_loose(network, b)}
     rigid = [i for i, b in enumerate(blocks) if b.value not in loose]
     rows = [row for b in blocks if b.value in loose for row in _rows(b)]
-    if not rows:
+    if not rows or len(rows) ** 2 > EFFORT_OF_ONE:
         return None
     unit = ALIGNMENT
     while bound * 5 // 4 > unit * MAX_UNITS:

@@ -26,6 +26,8 @@ from arenite_codegen.network import FEED, Layer, Mode, Network, Role
 __all__ = ["Schedule", "Timeline", "make_schedule", "read_as_a_whole", "simulate"]
 
 _POWER = 8
+# Steps that the search may simulate; deep networks with many rows then look less far ahead.
+_EFFORT_STEPS = 2_000_000
 
 Times = npt.NDArray[np.int64]
 
@@ -266,12 +268,14 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
     The dearest segment so decides almost alone; among schedules that share it, the next dearest does. Slack in the
     other segments is what lets the placement reach the peak.
     """
-    nodes: list[int | None] = [None, *(value for _, value in _cuts(network)), -1]
+    cuts = _cuts(network)
+    nodes: list[int | None] = [None, *(value for _, value in cuts), -1]
+    reach = _reach(network, [layer for layer, _ in cuts])
     outputs = [io.value for io in network.outputs]
     weight = [0] + [-1] * (len(nodes) - 1)
     came_from = [0] * len(nodes)
     for start in range(len(nodes) - 1):
-        for stop in range(start + 1, len(nodes)):
+        for stop in (*range(start + 1, min(start + 1 + reach, len(nodes) - 1)), len(nodes) - 1):
             target = nodes[stop]
             assert target is not None
             least = 0 if target == -1 else network.values[target].bytes
@@ -287,6 +291,18 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
         path.append(value)
         node = came_from[node]
     return path[::-1]
+
+
+def _reach(network: Network, cuts: list[int]) -> int:
+    """How many cuts a segment may run past, so that all segments together stay within the effort."""
+    ends = [layer.steps for layer in network.layers]
+    until = np.concatenate(([0], np.cumsum(ends)))[[0, *(layer + 1 for layer in cuts), len(ends)]]
+    effort = 0
+    for reach in range(1, len(until)):
+        effort += int((until[reach:] - until[:-reach]).sum())
+        if effort > _EFFORT_STEPS:
+            return max(1, reach - 1)
+    return len(until)
 
 
 def _segment_cost(network: Network, demands: _Demands, begin: int | None, targets: list[int]) -> int:

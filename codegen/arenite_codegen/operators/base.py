@@ -161,7 +161,8 @@ def activation_range(context: Context, tensor: Tensor) -> tuple[int, int]:
             bounds.append(rail)
             continue
         scaled = float(np.float32(limit) / quant.scale)
-        rounded = int(np.floor(abs(scaled) + 0.5)) * (1 if scaled >= 0 else -1)
+        # Beyond 256 steps the clamp is at a rail whatever the number, which may be infinite.
+        rounded = int(np.floor(min(256.0, abs(scaled)) + 0.5)) * (1 if scaled >= 0 else -1)
         bounds.append(quant.zero_point + rounded)
     return max(-128, bounds[0]), min(127, bounds[1])
 

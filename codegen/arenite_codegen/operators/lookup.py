@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Array, Context, multiplier, quantisation
+from arenite_codegen.operators.base import Array, Context, multiplier, quantisation, same_quantisation
 from arenite_codegen.rounding import multiply_by_quantised_multiplier
 
 __all__ = ["lower_quantize", "lower_relu", "lower_relu6"]
@@ -26,10 +26,13 @@ def lower_relu(context: Context) -> Layer:
 
 
 def lower_relu6(context: Context) -> Layer:
-    """RELU6 that stands alone; six on the output's grid is rounded in float32, half away from zero."""
-    quant = quantisation(context, context.output)
-    six = quant.zero_point + int(np.floor(float(np.float32(6.0) / quant.scale) + 0.5))
-    return _lower(context, quant.zero_point, min(127, six))
+    """RELU6 that stands alone; six on the grid is rounded in float32, half away from zero.
+
+    The reference clamps on the input's grid and never looks at the output's, so the two must be one.
+    """
+    quant = same_quantisation(context, context.input(0), context.output)
+    six = np.floor(min(256.0, float(np.float32(6.0) / quant.scale)) + 0.5)
+    return _lower(context, quant.zero_point, min(127, quant.zero_point + int(six)))
 
 
 def _lower(context: Context, low: int, high: int) -> Layer:

@@ -48,7 +48,7 @@ def exp_table(context: Context, beta_scale: float) -> Array:
     Source: PreprocessSoftmaxScaling, CalculateInputRadius and gemmlowp's exp_on_negative_values.
     """
     real = min(beta_scale * (1 << (31 - INTEGER_BITS)), (1 << 31) - 1.0)
-    if real <= 1.0:
+    if not real > 1.0:
         raise refuse(context, f"beta × scale is {beta_scale:.3g}, below the reference's range")
     multiplier, left_shift = quantise_multiplier(real)
     radius = math.floor(((1 << INTEGER_BITS) - 1) * (1 << (31 - INTEGER_BITS)) / (1 << left_shift))
