@@ -16,6 +16,7 @@ from typing import Any
 from arenite.errors import DoesNotFitError, OutputError, UsageError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
+from arenite_codegen.arena_page import arena_page
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.fit import check_fit
@@ -258,6 +259,8 @@ def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vec
         "generator": f"arenite {_version()}",
     }
     _write_text(folder / "arena.txt", arena_text(stages.network, stages.schedule, stages.plan))
+    page = arena_page(stages.network, stages.schedule, stages.plan, f"{model.stem} on {board.name}")
+    _write_text(folder / "arena.html", page)
     _write_text(folder / "README.md", render("bundle_readme.md.j2", {"manifest": manifest, "board": board}))
     _write_text(folder / "CMakeLists.txt", render("CMakeLists.txt.j2", {"manifest": manifest}))
     manifest["files"] = _digests(folder)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.errors import UnsupportedOperatorError
 from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read
 from arenite_codegen.plan import Plan
 from arenite_codegen.render import render
@@ -23,7 +22,6 @@ Array = npt.NDArray[Any]
 RUNTIME_VERSION = 1
 _C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
 _DTYPE_CODES = {"int8": 0, "uint8": 1}
-_MAX_ROWS = 0xFFFF
 
 
 @dataclass(frozen=True)
@@ -92,11 +90,7 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
 
     Args:
         symbol: Name of the model's `arenite_model_t`; several models with different names can be linked together.
-
-    Raises:
-        UnsupportedOperatorError: A value has more rows than the runtime's tables can hold.
     """
-    _check_limits(network)
     pool = _Pool()
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
@@ -131,16 +125,6 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
     reads = sum(len(layer.reads) for layer in network.layers)
     tables = plan.table_bytes + 4 * len(schedule.steps) + 32 * len(layers) + 28 * reads
     return Emitted(files, kernels, 4 * pool.words, tables, max_pointers)
-
-
-def _check_limits(network: Network) -> None:
-    for layer in network.layers:
-        for count in (layer.steps, *(n for r in layer.reads for n in (r.rows, r.window, r.stride, r.dilation))):
-            if count > _MAX_ROWS:
-                raise UnsupportedOperatorError(
-                    f"operator {layer.operator} {layer.kind}: {count} rows, at most {_MAX_ROWS} fit the row tables",
-                    cure="Split the signal into shorter windows.",
-                )
 
 
 def _layer(

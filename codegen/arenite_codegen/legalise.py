@@ -18,13 +18,15 @@ from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Tensor
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, Value
 from arenite_codegen.operators import LOWERINGS
-from arenite_codegen.operators.base import Context, same_quantisation
+from arenite_codegen.operators.base import Context, refuse, same_quantisation
 from arenite_codegen.operators.movement import pad_amounts
 from arenite_codegen.operators.shapes import check_output_shape
 
 __all__ = ["Builder", "legalise"]
 
 _IO_DTYPES = ("int8", "uint8")
+_MAX_ROWS = 0xFFFF
+_MAX_VALUE_BYTES = 1 << 28
 # The second input of these is a shape or an axis, which the output's own shape repeats.
 _SHAPE_READERS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
@@ -93,6 +95,15 @@ def _batch_of(graph: Graph, operators: list[Operator]) -> int:
     return first[0] if len(first) == 4 else 1
 
 
+def _check_limits(context: Context, layer: Layer, output: Value) -> None:
+    """What the runtime's tables can hold; a corrupt file must not make the planner fill the memory either."""
+    counts = [layer.steps, output.rows, *(n for r in layer.reads for n in (r.rows, r.window, r.stride, r.dilation))]
+    if max(counts) > _MAX_ROWS:
+        raise refuse(context, f"{max(counts):,} rows, at most {_MAX_ROWS:,} fit the row tables", "Use shorter windows.")
+    if max(output.bytes, *(read.rows * read.row_bytes for read in layer.reads)) > _MAX_VALUE_BYTES:
+        raise refuse(context, f"a tensor of over {_MAX_VALUE_BYTES:,} bytes", "Use a smaller resolution.")
+
+
 class Builder:
     """Collects values and layers while operators are lowered one after the other."""
 
@@ -125,6 +136,7 @@ class Builder:
         if layer is None or self._keeps_every_byte(context, layer):
             self._removed[operator.index] = "bytes stay where they are"
             return
+        _check_limits(context, layer, self._values[layer.output])
         self._layers.append(layer)
 
     def value(self, tensor: Tensor) -> int:

@@ -73,7 +73,8 @@ def test_an_output_that_is_read_again(tmp_path: Path) -> None:
 
 def test_one_value_on_both_sides(tmp_path: Path) -> None:
     builder = ModelBuilder()
-    x, doubled, y = (tensor(builder, name, (1, 6, 4, 2), grid) for name, grid in zip("xdy", (GRID, COARSE, COARSE), strict=True))
+    grids = {"x": GRID, "doubled": COARSE, "y": COARSE}
+    x, doubled, y = (tensor(builder, name, (1, 6, 4, 2), grid) for name, grid in grids.items())
     add(builder, x, x, doubled)
     add(builder, doubled, doubled, y)
     agrees(builder.finish([x], [y]), [(1, 6, 4, 2)], tmp_path)

@@ -12,7 +12,7 @@ from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import ACTIVATIONS, GraphCase, case, mac_quantisation
 
-__all__ = ["add", "fully_connected", "quantize", "relu", "relu6", "reshape", "softmax", "transpose"]
+__all__ = ["add", "concatenation", "fully_connected", "quantize", "relu", "relu6", "reshape", "softmax", "transpose"]
 
 
 def fully_connected(choices: Choices) -> GraphCase:
@@ -42,6 +42,26 @@ def fully_connected(choices: Choices) -> GraphCase:
     manner = "per channel" if per_channel else "per tensor"
     text = f"FULLY_CONNECTED {shape}->{out_shape} {manner} {q.summary}"
     return case(choices, text, builder, [(x, shape, "int8", q.input_zero_point)], y)
+
+
+def concatenation(choices: Choices) -> GraphCase:
+    """CONCATENATION of two to four values of rank 2 to 4 along any axis but the batch."""
+    shape = [choices.batch(), *(choices.integer(1, 7) for _ in range(choices.integer(0, 2))), choices.channels()]
+    axis = choices.integer(1, len(shape) - 1)
+    extents = [choices.integer(1, 9) for _ in range(choices.integer(2, 4))]
+    point, scale = choices.zero_point(), choices.real(0.004, 0.1)
+    builder = ModelBuilder()
+    shapes = [(*shape[:axis], extent, *shape[axis + 1 :]) for extent in extents]
+    out_shape = (*shape[:axis], sum(extents), *shape[axis + 1 :])
+    tensors = [
+        builder.tensor(f"x{i}", one, "int8", scales=[scale], zero_points=[point]) for i, one in enumerate(shapes)
+    ]
+    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    given_axis = axis if choices.chance(50) else axis - len(shape)
+    options = {"axis": given_axis, "fusedActivationFunction": 0}
+    builder.operator("CONCATENATION", tensors, [y], version=2, options="ConcatenationOptions", **options)
+    text = f"CONCATENATION {shapes} along {given_axis}"
+    return case(choices, text, builder, [(t, one, "int8", point) for t, one in zip(tensors, shapes, strict=True)], y)
 
 
 def add(choices: Choices) -> GraphCase:

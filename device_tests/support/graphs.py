@@ -18,6 +18,7 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "DEPTHWISE_CONV_2D": spatial_graphs.depthwise_conv_2d,
     "FULLY_CONNECTED": element_graphs.fully_connected,
     "ADD": element_graphs.add,
+    "CONCATENATION": element_graphs.concatenation,
     "AVERAGE_POOL_2D": spatial_graphs.average_pool_2d,
     "MAX_POOL_2D": spatial_graphs.max_pool_2d,
     "MEAN": spatial_graphs.mean,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from arenite_codegen.network import Layer
 from arenite_codegen.operators import (
     add,
+    concatenation,
     conv_2d,
     depthwise_conv_2d,
     fully_connected,
@@ -26,6 +27,7 @@ Lowering = Callable[[Context], "Layer | None"]
 LOWERINGS: Mapping[str, Lowering] = {
     "ADD": add.lower,
     "AVERAGE_POOL_2D": pooling.lower_average,
+    "CONCATENATION": concatenation.lower,
     "CONV_2D": conv_2d.lower,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d.lower,
     "EXPAND_DIMS": movement.lower_reshape,
