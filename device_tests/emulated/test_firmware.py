@@ -8,7 +8,10 @@ import json
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -271,6 +274,31 @@ def test_the_host_board_speaks_the_same_link(tmp_path: Path) -> None:
     build(bundle)
     report = verify(bundle)
     assert (report.identical, report.vectors, report.board, report.emulator) == (True, 3, "host", None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
+def test_qemu_does_not_outlive_a_killed_python(built: Built) -> None:
+    need("qemu", "qemu-mps2-an386")
+    folder = built("qemu-mps2-an386", "zig")
+    code = (
+        "import sys, time; from pathlib import Path; from arenite.device.emulators import start_emulator\n"
+        "board = start_emulator(Path(sys.argv[1]), 'qemu'); print(board._process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True) as python:
+        assert python.stdout is not None
+        qemu = int(python.stdout.readline())
+        python.kill()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{qemu}").exists() and "Z" not in _state(qemu):
+        assert time.monotonic() < deadline, "QEMU runs on"
+        time.sleep(0.05)
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1]
+    except OSError:
+        return "Z"
 
 
 # Serial ports

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import select
+import signal
 import socket
 import subprocess
+import sys
 import time
 
 from arenite.device.client import RunResult
@@ -63,7 +66,11 @@ class QemuBoard:
         ]
         try:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
         except OSError as error:
             problem = f"QEMU does not start ({error.strerror})"
@@ -89,6 +96,12 @@ class QemuBoard:
             self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
+
+
+def _die_with_parent() -> None:
+    """An emulated board never sleeps: left behind by a killed Python it would keep a processor busy for ever."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 class _SocketStream:
