@@ -66,7 +66,8 @@ class BundleReport:
         weights_bytes: Constants in flash.
         code_bytes, stack_bytes: Known after `build`.
         row_fed: The input comes row by row and is not in the arena.
-        mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice.
+        mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows which
+            nobody reads are not made.
     """
 
     out_dir: str

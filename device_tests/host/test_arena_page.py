@@ -8,15 +8,15 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from support.builder import ModelBuilder
-from support.graphs import random_graph
-from support.random_networks import random_network
 
 from arenite_codegen import bundle
 from arenite_codegen.arena_page import HEIGHT, WIDTH, arena_page, live_bytes
 from arenite_codegen.network import Network
 from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.schedule import Schedule, make_schedule
+from support.builder import ModelBuilder
+from support.graphs import random_graph
+from support.random_networks import random_network
 
 RECTANGLE = re.compile(r"M(-?[\d.]+) (-?[\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z")
 

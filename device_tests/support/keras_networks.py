@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Well-known image networks with random weights, converted to full INT8: their shapes are real, their answers are not.
+"""Image networks, well-known ones and small ones of odd shape, with random weights, converted to full INT8: their shapes are real, their answers are not.
 
 Without the softmax at the end: logits of random weights are too small for its INT8 grid.
 """
@@ -22,6 +22,42 @@ def _application(name: str, size: int, *width: float) -> Callable[[Any], Any]:
     return lambda keras: getattr(keras.applications, name)((size, size, 3), *width, **options)
 
 
+def _residual(keras: Any) -> Any:
+    """Three stages of two blocks each, with strided projections beside them."""
+    layers = keras.layers
+    inputs = x = keras.Input((48, 64, 3))
+    for width, stride in ((8, 1), (8, 1), (16, 2), (16, 1), (24, 2), (24, 1)):
+        y = layers.Conv2D(width, 3, stride, "same", activation="relu")(x)
+        y = layers.Conv2D(width, 3, 1, "same")(y)
+        shortcut = x if x.shape[-1] == width else layers.Conv2D(width, 1, stride, "same")(x)
+        x = layers.ReLU()(layers.Add()([y, shortcut]))
+    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+
+
+def _inception(keras: Any) -> Any:
+    """Four branches of different depth and reach, joined along the channels, twice."""
+    layers = keras.layers
+    inputs = x = keras.Input((40, 40, 3))
+    for width in (4, 6):
+        one = layers.Conv2D(width, 1, activation="relu")(x)
+        three = layers.Conv2D(width, 3, padding="same", activation="relu")(layers.Conv2D(width, 1)(x))
+        five = layers.Conv2D(width, 5, padding="same", activation="relu")(layers.Conv2D(width, 1)(x))
+        pooled = layers.Conv2D(width, 1)(layers.MaxPooling2D(3, 1, "same")(x))
+        x = layers.MaxPooling2D(2)(layers.Concatenate()([one, three, five, pooled]))
+    return keras.Model(inputs, layers.Dense(7)(layers.Flatten()(x)))
+
+
+def _two_branches(keras: Any) -> Any:
+    """A coarse and a fine path from one picture that meet at the end."""
+    layers = keras.layers
+    inputs = keras.Input((64, 64, 3))
+    fine = layers.Conv2D(6, 3, 2, "same", activation="relu")(inputs)
+    fine = layers.DepthwiseConv2D(3, 2, "same", activation="relu")(fine)
+    coarse = layers.Conv2D(6, 7, 1, "same", activation="relu")(layers.AveragePooling2D(4)(inputs))
+    joined = layers.Conv2D(12, 3, 2, "valid", activation="relu")(layers.Concatenate()([fine, coarse]))
+    return keras.Model(inputs, layers.Dense(5)(layers.GlobalAveragePooling2D()(joined)))
+
+
 NETWORKS: dict[str, Callable[[Any], Any]] = {
     "MobileNetV2 1.0/224": _application("MobileNetV2", 224, 1.0),
     "MobileNetV2 0.75/192": _application("MobileNetV2", 192, 0.75),
@@ -29,6 +65,9 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
     "MobileNetV2 0.35/96": _application("MobileNetV2", 96, 0.35),
     "MobileNetV1 1.0/224": _application("MobileNet", 224, 1.0),
     "MobileNetV1 0.25/96": _application("MobileNet", 96, 0.25),
+    "residual": _residual,
+    "inception": _inception,
+    "two branches": _two_branches,
 }
 
 
