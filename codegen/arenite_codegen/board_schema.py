@@ -21,7 +21,7 @@ COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "none": "cou
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
-    "cortex-m": ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
+    "cortex-m": ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33"),
     "riscv32": ("rv32imc", "rv32imac"),
     "host": ("native",),
 }

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from arenite.errors import DoesNotFitError, OutputError, UsageError
+from arenite.errors import DoesNotFitError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
@@ -27,6 +25,7 @@ from arenite_codegen.render import render
 from arenite_codegen.report import arena_text, operator_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.schedule import Schedule, make_schedule
+from arenite_codegen.staging import Staging, output_folder
 from arenite_codegen.vectors import Vectors, make_vectors
 
 __all__ = ["BundleReport", "OperatorReport", "bundle"]
@@ -66,8 +65,8 @@ class BundleReport:
         weights_bytes: Constants in flash.
         code_bytes, stack_bytes: Known after `build`.
         row_fed: The input comes row by row and is not in the arena.
-        mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows which
-            nobody reads are not made.
+        mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows
+            which nobody reads are not made.
     """
 
     out_dir: str
@@ -122,10 +121,10 @@ def bundle(
         ModelError: The file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
         ContractError: Its contract is damaged.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
+        UsageError: Writing `out_dir` would remove the model, the current folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
-    target, place = load_board(board), Path(out_dir)
-    _check_place(place, force)
+    target, place = load_board(board), output_folder(out_dir, Path(model), _is_bundle, force)
     with (progress or silent()).step(f"bundle {Path(model).name} for {target.name}") as step:
         stages = _plan_model(Path(model), row_fed, step.note)
         report = _bundle(Path(model), stages, target, place, arena_bytes, vectors, step.note)
@@ -153,7 +152,7 @@ def _bundle(
     say("golden vectors")
     golden = make_vectors(model.read_bytes(), stages.graph, vectors)
     say("write")
-    with _staging(place) as folder:
+    with Staging(place) as folder:
         manifest = _write(folder, target, model, stages, golden)
     return _report(place, target, stages, golden, manifest)
 
@@ -173,58 +172,12 @@ def _plan_model(model: Path, row_fed: bool, say: Callable[[str], None]) -> _Stag
     return _Stages(graph, network, schedule, plan, emit(network, schedule, plan))
 
 
-def _check_place(place: Path, force: bool) -> None:
-    if place.exists() and not place.is_dir():
-        raise OutputError("the output exists and is not a folder", where=str(place), cure="Choose another with -o.")
-    if place.is_dir() and any(place.iterdir()) and not _is_bundle(place) and not force:
-        raise UsageError(
-            "the output folder holds something that is not a bundle",
-            where=str(place),
-            cure="Choose another with -o, or replace it with --force.",
-        )
-
-
 def _is_bundle(place: Path) -> bool:
     try:
         manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and {"format", "model_sha256", "board"} <= set(manifest)
-
-
-class _staging:
-    """A temporary folder beside the output that takes its place when everything is written, else vanishes."""
-
-    def __init__(self, place: Path) -> None:
-        self._place = place
-
-    def __enter__(self) -> Path:
-        try:
-            self._place.parent.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{self._place.name}-", dir=self._place.parent))
-            self._folder.chmod(0o755)
-        except OSError as error:
-            raise self._error(error) from error
-        return self._folder
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: Any) -> None:
-        try:
-            if error is None:
-                shutil.rmtree(self._place, ignore_errors=True)
-                self._folder.replace(self._place)
-        except OSError as failure:
-            raise self._error(failure) from failure
-        finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise self._error(error) from error
-
-    def _error(self, error: OSError) -> OutputError:
-        return OutputError(
-            f"cannot write the bundle ({error.strerror or error})",
-            where=str(self._place),
-            cure="Check permissions and free space, or choose another folder with -o.",
-        )
 
 
 def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vectors) -> dict[str, Any]:
@@ -333,10 +286,17 @@ def _sbom(manifest: dict[str, Any]) -> str:
                 "SPDXID": "SPDXRef-bundle",
                 "name": "firmware-bundle",
                 "downloadLocation": "NOASSERTION",
-                "filesAnalyzed": True,
+                "filesAnalyzed": False,
                 "licenseConcluded": "NOASSERTION",
                 "licenseDeclared": "Apache-2.0",
                 "copyrightText": "NOASSERTION",
+            }
+        ],
+        "relationships": [
+            {
+                "spdxElementId": "SPDXRef-DOCUMENT",
+                "relationshipType": "DESCRIBES",
+                "relatedSpdxElement": "SPDXRef-bundle",
             }
         ],
         "files": [

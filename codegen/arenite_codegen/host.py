@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from arenite._library import fresh_library
 from arenite.errors import ToolchainError, UsageError
 
 __all__ = ["HostModel", "ModelStruct"]
@@ -80,7 +81,7 @@ class HostModel:
 
     def __init__(self, library: Path | str, symbol: str = "arenite_model", misalign: int = 0) -> None:
         try:
-            self._library = ctypes.CDLL(str(library))
+            self._library = fresh_library(library)
             self._model = ModelStruct.in_dll(self._library, symbol)
         except (OSError, ValueError) as error:
             raise ToolchainError(

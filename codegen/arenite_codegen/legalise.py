@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from arenite.errors import UnsupportedOperatorError
-from arenite.tflite_graph import Graph, Operator, Tensor
+from arenite.tflite_graph import Graph, Operator, Tensor, printable
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, Value
 from arenite_codegen.operators import LOWERINGS
 from arenite_codegen.operators.base import Context, refuse, same_quantisation
@@ -26,7 +26,9 @@ __all__ = ["Builder", "legalise"]
 
 _IO_DTYPES = ("int8", "uint8")
 _MAX_ROWS = 0xFFFF
+_MAX_PAD = 0x7FFF
 _MAX_VALUE_BYTES = 1 << 28
+_MAX_INPUTS, _MAX_OUTPUTS = 16, 255
 # The second input of these is a shape or an axis, which the output's own shape repeats.
 _SHAPE_READERS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
@@ -39,7 +41,9 @@ def legalise(graph: Graph) -> Network:
     """
     _check_dtypes(graph)
     live = _live_operators(graph)
-    builder = Builder(graph, _batch_of(graph, live))
+    batch = _batch_of(graph, live)
+    _check_counts(graph, batch)
+    builder = Builder(graph, batch)
     for operator in live:
         builder.lower(operator)
     return builder.network()
@@ -73,9 +77,33 @@ def _check_dtypes(graph: Graph) -> None:
             )
         if tensor.elements == 0:
             raise UnsupportedOperatorError(f"{tensor} is empty", where=graph.path, cure="Fix the input shape.")
-        if tensor.quantisation is None or len(tensor.quantisation.scales) != 1:
+        if not _is_on_a_grid(tensor):
             raise UnsupportedOperatorError(
-                f"{tensor} has no per-tensor scale", where=graph.path, cure="Convert it with full-INT8 quantisation."
+                f"{tensor} has no valid per-tensor scale and zero point",
+                where=graph.path,
+                cure="Convert it with full-INT8 quantisation.",
+            )
+
+
+def _is_on_a_grid(tensor: Tensor) -> bool:
+    quant = tensor.quantisation
+    if quant is None or len(quant.scales) != 1:
+        return False
+    limits = np.iinfo(tensor.dtype)
+    return bool(np.isfinite(quant.scale) and quant.scale > 0 and limits.min <= quant.zero_point <= limits.max)
+
+
+def _check_counts(graph: Graph, batch: int) -> None:
+    sizes = [graph.tensors[i].elements for i in (*graph.inputs, *graph.outputs)]
+    for what, count, most in (
+        ("a batch", batch, _MAX_ROWS),
+        ("inputs", len(graph.inputs), _MAX_INPUTS),
+        ("outputs", len(graph.outputs), _MAX_OUTPUTS),
+        ("an input or output in bytes", max(sizes), _MAX_VALUE_BYTES),
+    ):
+        if count > most:
+            raise UnsupportedOperatorError(
+                f"{what}: {count:,}, at most {most:,} are supported", where=graph.path, cure="Split the model."
             )
 
 
@@ -98,6 +126,8 @@ def _batch_of(graph: Graph, operators: list[Operator]) -> int:
 def _check_limits(context: Context, layer: Layer, output: Value) -> None:
     """What the runtime's tables can hold; a corrupt file must not make the planner fill the memory either."""
     counts = [layer.steps, output.rows, *(n for r in layer.reads for n in (r.rows, r.window, r.stride, r.dilation))]
+    if any(read.pad_top > _MAX_PAD for read in layer.reads):
+        raise refuse(context, f"more than {_MAX_PAD:,} rows before the first", "Pad less.")
     if max(counts) > _MAX_ROWS:
         raise refuse(context, f"{max(counts):,} rows, at most {_MAX_ROWS:,} fit the row tables", "Use shorter windows.")
     if max(output.bytes, *(read.rows * read.row_bytes for read in layer.reads)) > _MAX_VALUE_BYTES:
@@ -210,6 +240,7 @@ class Builder:
             self._finish_output(index)
         layers = self._live_layers()
         values, renumbered = self._used_values(layers)
+        self._check_sizes(layers)
         inputs = tuple(self._io(i, renumbered[self._value_of[i]]) for i in self._graph.inputs)
         outputs = tuple(self._io(i, renumbered[self._output_value(i)]) for i in self._graph.outputs)
         dense = tuple(
@@ -222,6 +253,24 @@ class Builder:
             for position, layer in enumerate(layers)
         )
         return Network(self._graph.sha256, self._batch, values, dense, inputs, outputs, self._removed)
+
+    def _check_sizes(self, layers: list[Layer]) -> None:
+        """What is read, and what the caller sees, is exactly what lies in memory: no byte less, no byte more."""
+        for layer in layers:
+            for read in layer.reads:
+                value = self._values[read.value]
+                if read.rows * read.row_bytes != value.bytes:
+                    reader, name = f"operator {layer.operator} {layer.kind}", printable(value.name)
+                    raise self._refusal(f"{reader} reads '{name}', which lacks the batch of {self._batch}")
+        for index, value_index in [(i, self._value_of[i]) for i in self._graph.inputs] + [
+            (i, self._output_value(i)) for i in self._graph.outputs
+        ]:
+            value, tensor = self._values[value_index], self._graph.tensors[index]
+            if value.items * value.bytes != tensor.elements:
+                raise self._refusal(f"{tensor} does not keep the batch of {self._batch}")
+
+    def _refusal(self, what: str) -> UnsupportedOperatorError:
+        return UnsupportedOperatorError(what, where=self._graph.path, cure="Give every input and output one batch.")
 
     def _add_value(
         self, tensor: Tensor, rows: int, row_bytes: int, role: Role, items: int = 1, data: Any = None

@@ -123,7 +123,6 @@ class Layer:
     in_place: tuple[int, ...] = ()
     scratch_bytes: int = 0
     macs: int = 0
-    note: str = ""
 
 
 @dataclass(frozen=True)

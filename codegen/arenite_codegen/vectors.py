@@ -59,7 +59,7 @@ def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
     if not reference_available():
         return Vectors(None, (), ())
     inputs = [*own, *_random_inputs(graph, count)]
-    outputs = reference_outputs(model, [list(vector) for vector in inputs])
+    outputs = reference_outputs(model, [list(vector) for vector in inputs], graph.path)
     return Vectors(reference_name(), tuple(inputs), tuple(tuple(o) for o in outputs))
 
 

@@ -11,6 +11,7 @@ every machine; sizes of code and numbers of instructions belong to the compiler 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,20 @@ def row_fed_arena(model: Path, folder: Path) -> str:
         return "–"
 
 
+def promises(data: Path) -> dict[str, str]:
+    """The numbers in the README's sentences."""
+    model = data / MOBILENET
+    with tempfile.TemporaryDirectory() as folder:
+        report = arenite.bundle(model, "host", Path(folder) / "out", vectors=0)
+        fed = row_fed_arena(model, Path(folder))
+    return {
+        "arena": f"{report.arena_bytes:,}",
+        "fed": fed,
+        "whole": f"{layer_by_layer_bytes(arenite.read_graph(model)):,}",
+        "factor": f"{report.mac_factor:.2f}",
+    }
+
+
 def firmware_table(data: Path) -> list[str]:
     """MobileNetV2 as firmware on each emulated board."""
     lines = ["| board | compiler | code | stack used | instructions |", "|---|---|--:|--:|--:|"]
@@ -116,6 +131,15 @@ def replace_block(text: str, name: str, lines: list[str]) -> str:
     return head + start + "\n".join(lines) + "\n" + found + tail
 
 
+def replace_words(text: str, words: dict[str, str]) -> str:
+    """Puts each number between its `<!-- name -->` and `<!-- /name -->`."""
+    for name, word in words.items():
+        text, count = re.subn(rf"(<!-- {name} -->).*?(<!-- /{name} -->)", rf"\g<1>{word}\g<2>", text)
+        if count == 0:
+            raise SystemExit(f"README.md has no number {name}")
+    return text
+
+
 def main() -> int:
     """Prints or updates."""
     parser = argparse.ArgumentParser(description="Measures the figures of the README.")
@@ -135,6 +159,7 @@ def main() -> int:
         if arguments.update:
             text = replace_block(text, name, lines)
     if arguments.update:
+        text = replace_words(text, promises(DATA))
         readme.write_text(text, encoding="utf-8")
     return 0
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks built in Keras and converted: firmware on an emulated M4 equals the reference, in an arena near its bound."""
+"""Networks from Keras: firmware on an emulated M4 equals the reference, in an arena near its bound."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from support.keras_networks import converted
 
 from arenite.device import verify
 from arenite_codegen import bundle
 from arenite_codegen.build import build
+from support.keras_networks import converted
 
 # Those that fit the board's 4 MB of flash.
 NETWORKS = (

@@ -113,6 +113,47 @@ def test_a_foreign_folder_is_not_replaced(model: Path, tmp_path: Path) -> None:
     assert (place / "manifest.json").is_file()
 
 
+def test_the_current_folder_and_the_model_are_never_removed(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle(model, "host", tmp_path / "b")
+    inside = tmp_path / "b" / "my.tflite"
+    inside.write_bytes(model.read_bytes())
+    monkeypatch.chdir(tmp_path / "b" / "model")
+    before = tree(tmp_path)
+    for source, place in ((model, "."), (model, ".."), (model, ""), (model, tmp_path), (inside, tmp_path / "b")):
+        with pytest.raises(UsageError):
+            bundle(source, "host", place, force=True)
+    assert tree(tmp_path) == before
+
+
+def test_a_link_to_a_bundle_is_followed(model: Path, tmp_path: Path) -> None:
+    bundle(model, "host", tmp_path / "b")
+    (tmp_path / "link").symlink_to(tmp_path / "b")
+    report = bundle(model, "qemu-riscv32", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads((tmp_path / "b" / "manifest.json").read_text())["board"] == report.board == "qemu-riscv32"
+
+
+def test_the_old_bundle_comes_back_when_the_new_one_cannot_take_its_place(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle(model, "host", tmp_path / "b")
+    before = tree(tmp_path / "b")
+    replace = Path.replace
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(39, "Directory not empty")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(OutputError, match="Directory not empty"):
+        bundle(model, "qemu-riscv32", tmp_path / "b")
+    assert tree(tmp_path / "b") == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "model.tflite"]
+
+
 def test_an_earlier_bundle_survives_a_failure(model: Path, tmp_path: Path) -> None:
     bundle(model, "host", tmp_path / "b")
     before = tree(tmp_path / "b")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from arenite.tflite_graph import parse_graph
+from arenite_codegen import bundle
 from arenite_codegen.emit import emit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
@@ -52,6 +53,32 @@ def test_generated_c_has_no_warnings(name: str, tmp_path: Path) -> None:
             command = [*compiler(name), *STRICT, *includes, str(tmp_path / source)]
             result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert result.returncode == 0, f"{kind} {source}:\n{result.stderr}"
+
+
+def test_a_cpp_program_links_the_model(tmp_path: Path) -> None:
+    """Arduino and ESP-IDF applications are C++."""
+    path = tmp_path / "model.tflite"
+    path.write_bytes(random_graph("CONV_2D", 11).model_bytes)
+    bundle(path, "host", tmp_path / "b", vectors=0)
+    (tmp_path / "main.cpp").write_text(
+        '#include "arenite_model.h"\n'
+        "alignas(16) static uint8_t arena[ARENITE_MODEL_ARENA_BYTES];\n"
+        "int main() {\n"
+        "    arenite_run(&arenite_model, arena);\n"
+        "    return arenite_input(&arenite_model, arena, 0) == nullptr;\n"
+        "}\n"
+    )
+    zig = [sys.executable, "-m", "ziglang"]
+    includes = [f"-I{tmp_path / 'b' / part}" for part in ("runtime", "kernels", "model")]
+    parts = [tmp_path / "b" / part for part in ("model", "kernels", "runtime")]
+    sources = [tmp_path / "main.cpp", *(source for part in parts for source in part.glob("*.c"))]
+    objects = [str(tmp_path / f"{source.name}.o") for source in sources]
+    for source, target in zip(sources, objects, strict=True):
+        language = "c++" if source.suffix == ".cpp" else "cc"
+        subprocess.run([*zig, language, *includes, "-c", str(source), "-o", target], check=True)
+    program = str(tmp_path / "program")
+    subprocess.run([*zig, "cc", *objects, "-o", program], check=True)
+    assert subprocess.run([program], check=False).returncode == 0
 
 
 def test_no_heap_no_library_calls() -> None:

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from arenite.errors import UnsupportedOperatorError
+from arenite.errors import ModelError, UnsupportedOperatorError
 from arenite.reference import reference_outputs
 from arenite_codegen import bundle
 from arenite_codegen.build import build
 from arenite_codegen.host import HostModel
 from support.builder import ModelBuilder
+from support.graph_batch import GraphBatch, prebuild
+from support.host_compiler import find_compiler
 
 Array = npt.NDArray[Any]
 GRID = {"scales": [0.1], "zero_points": [3]}
@@ -147,3 +149,78 @@ def test_different_scales_are_no_mere_movement(tmp_path: Path) -> None:
     path.write_bytes(builder.finish([x], [y]))
     with pytest.raises(UnsupportedOperatorError, match="only moves bytes"):
         bundle(path, "host", tmp_path / "b")
+
+
+def refused(model: bytes, tmp_path: Path, reason: str, error: type[Exception] = UnsupportedOperatorError) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(model)
+    with pytest.raises(error, match=reason):
+        bundle(path, "host", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_inputs_of_different_batches_are_refused(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = tensor(builder, "x", (2, 3, 2, 2)), tensor(builder, "y", (2, 3, 2, 2))
+    z, dense = tensor(builder, "z", (1, 12)), tensor(builder, "dense", (2, 5))
+    weights = builder.tensor("w", (5, 6), "int8", scales=[0.1], zero_points=[0], data=np.ones((5, 6), np.int8))
+    relu(builder, x, y)
+    options = {"fusedActivationFunction": 0, "keepNumDims": False}
+    table = "FullyConnectedOptions"
+    builder.operator("FULLY_CONNECTED", [z, weights, -1], [dense], version=4, options=table, **options)
+    refused(builder.finish([x, z], [y, dense]), tmp_path, "batch of 2")
+
+
+def test_a_reshape_that_mixes_the_batch_is_not_transposed_as_if_it_did_not(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, mixed, y = tensor(builder, "x", (2, 4, 4, 3)), tensor(builder, "m", (4, 8, 3)), tensor(builder, "y", (4, 3, 8))
+    shape = builder.tensor("shape", (3,), "int32", data=np.array([4, 8, 3], np.int32))
+    order = builder.tensor("order", (3,), "int32", data=np.array([0, 2, 1], np.int32))
+    builder.operator("RESHAPE", [x, shape], [mixed])
+    builder.operator("TRANSPOSE", [mixed, order], [y])
+    refused(builder.finish([x], [y]), tmp_path, "batch of 2")
+
+
+def test_a_constant_output_without_the_batch_is_refused(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = tensor(builder, "x", (2, 3, 3, 4)), tensor(builder, "y", (2, 3, 3, 4))
+    c = tensor(builder, "c", (1, 4), data=np.array([[109, -101, -20, -48]], np.int8))
+    relu(builder, x, y)
+    refused(builder.finish([x], [y, c]), tmp_path, "batch of 2")
+
+
+def test_a_tensor_that_two_operators_write_is_corrupt(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = tensor(builder, "x", (1, 4)), tensor(builder, "y", (1, 4))
+    relu(builder, x, y)
+    relu(builder, x, y)
+    refused(builder.finish([x], [y]), tmp_path, "another operator has written", ModelError)
+
+
+def test_a_bias_at_the_end_of_int32_folds_without_undefined_behaviour(tmp_path: Path) -> None:
+    """The reference adds nothing to it (every input is at the zero point), the folded sum passes the end on its way."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 64), "int8", scales=[0.1], zero_points=[-128])
+    y = builder.tensor("y", (1, 1), "int8", scales=[9e5], zero_points=[0])
+    weights = builder.tensor("w", (1, 64), "int8", scales=[0.1], zero_points=[0], data=np.full((1, 64), 127, np.int8))
+    bias = builder.tensor("b", (1,), "int32", scales=[0.01], data=np.array([2**31 - 1000], np.int32))
+    options = {"fusedActivationFunction": 0, "keepNumDims": False}
+    builder.operator("FULLY_CONNECTED", [x, weights, bias], [y], version=4, options="FullyConnectedOptions", **options)
+    model = builder.finish([x], [y])
+    compiler = find_compiler(sanitise=True)
+    if compiler is None:
+        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
+    vector = [np.full((1, 64), -128, np.int8)]
+    expected = reference_outputs(model, [vector])[0]
+    with GraphBatch([model], compiler, prebuild(compiler, tmp_path)) as batch:
+        assert batch.run(0, vector, expected, offset=0, mode=0)[0].tobytes() == expected[0].tobytes()
+
+
+def test_a_library_that_is_built_anew_is_loaded_anew(tmp_path: Path) -> None:
+    """The loader knows a library by its path; proof of yesterday's bytes is no proof."""
+    for name, point in (("first", 3), ("second", 90)):
+        builder = ModelBuilder()
+        x, y = tensor(builder, "x", (1, 8)), builder.tensor(name, (1, 8), "int8", scales=[0.1], zero_points=[point])
+        builder.operator("QUANTIZE", [x], [y], options="QuantizeOptions")
+        relu(builder, y, z := builder.tensor("z", (1, 8), "int8", scales=[0.1], zero_points=[point]))
+        agrees(builder.finish([x], [z]), [(1, 8)], tmp_path)

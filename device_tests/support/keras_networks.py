@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image networks, well-known ones and small ones of odd shape, with random weights, converted to full INT8: their shapes are real, their answers are not.
+"""Image networks, well-known ones and small ones of odd shape, with random weights, converted to full INT8.
 
+Their shapes are real, their answers are not.
 Without the softmax at the end: logits of random weights are too small for its INT8 grid.
 """
 

@@ -37,7 +37,7 @@ def reference_name() -> str:
     return f"{_PACKAGE} {metadata.version(_PACKAGE)}"
 
 
-def reference_outputs(model: bytes, vectors: list[list[Array]]) -> list[list[Array]]:
+def reference_outputs(model: bytes, vectors: list[list[Array]], path: str = "<memory>") -> list[list[Array]]:
     """Run a model on the reference kernels.
 
     Args:
@@ -54,7 +54,7 @@ def reference_outputs(model: bytes, vectors: list[list[Array]]) -> list[list[Arr
     if not reference_available():
         cure = "Install it: pip install 'arenite[firmware]'"
         raise MissingToolError(f"{_PACKAGE} is not installed", cure=cure)
-    graph = parse_graph(model)
+    graph = parse_graph(model, path)
     archive = io.BytesIO()
     np.savez(archive, **_job(model, graph, vectors))  # type: ignore[arg-type]
     answer = _call_worker(archive.getvalue(), graph.path)

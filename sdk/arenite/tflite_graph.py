@@ -353,6 +353,12 @@ def _check_order(graph: Graph) -> None:
                     where=graph.path,
                     cure="Copy or convert the model again.",
                 )
+            if index in known and not graph.tensors[index].is_variable:
+                raise ModelError(
+                    f"{operator} writes {graph.tensors[index]}, which another operator has written",
+                    where=graph.path,
+                    cure="Copy or convert the model again.",
+                )
             known.add(index)
     for index in graph.outputs:
         if index not in known:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Array, Context, multiplier, quantisation, same_quantisation
+from arenite_codegen.operators.base import Array, Context, multiplier, quantisation, refuse, same_quantisation
 from arenite_codegen.rounding import multiply_by_quantised_multiplier
 
 __all__ = ["lower_quantize", "lower_relu", "lower_relu6"]
@@ -16,11 +16,14 @@ _BYTES = ("int8", "uint8")
 
 def lower_quantize(context: Context) -> Layer:
     """QUANTIZE between two grids of bytes; nothing is left of it where every byte keeps its bits."""
+    if context.input(0).dtype == context.output.dtype == "uint8":
+        raise refuse(context, "the reference has no QUANTIZE from uint8 to uint8")
     return _lower(context, -(1 << 31), (1 << 31) - 1)
 
 
 def lower_relu(context: Context) -> Layer:
     """RELU that stands alone."""
+    quantisation(context, context.input(0))
     zero = quantisation(context, context.output).zero_point
     return _lower(context, zero, 127)
 

@@ -8,6 +8,9 @@ from arenite_codegen.operators.base import Context, multiplier, quantisation, re
 
 __all__ = ["lower"]
 
+# Sums of differences from the zero point, at most 255 each, fit int32.
+MAX_PIXELS = 1 << 23
+
 
 def lower(context: Context) -> Layer:
     """Other axes than 1 and 2 of a rank 4 input have no kernel."""
@@ -19,6 +22,8 @@ def lower(context: Context) -> Layer:
     rows = context.rows(source)
     quant_in, quant_out = quantisation(context, source), quantisation(context, output)
     count = rows.height * rows.width
+    if count > MAX_PIXELS:
+        raise refuse(context, f"a mean over {count:,} pixels; sums hold {MAX_PIXELS:,}")
     scale = _mean_multiplier(context, float(quant_in.scale) / float(quant_out.scale), count)
     return context.build.layer(
         context,

@@ -97,8 +97,8 @@ def _three_dimensions(context: Context, shape: tuple[int, ...], order: list[int]
     Two dimensions are rows and channels.
     """
     if context.batch > 1:
-        if order[0] != 0:
-            raise refuse(context, f"it moves the batch of {context.batch}")
+        if order[0] != 0 or shape[0] != context.batch:
+            raise refuse(context, f"it does not keep the batch of {context.batch}")
         shape, order = shape[1:], [axis - 1 for axis in order[1:]]
     kept = [axis for axis in range(len(shape)) if shape[axis] > 1]
     if len(kept) > 3:

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from arenite_codegen.network import Layer, Mode, Read
-from arenite_codegen.operators.base import Context, activation_range, padding, same_quantisation
+from arenite_codegen.operators.base import Context, activation_range, padding, refuse, same_quantisation
 
 __all__ = ["lower_average", "lower_max"]
+
+# Sums of bytes fit int32.
+MAX_PIXELS = 1 << 24
 
 
 def lower_average(context: Context) -> Layer:
@@ -14,6 +17,8 @@ def lower_average(context: Context) -> Layer:
     source = context.rows(context.input(0))
     attributes = context.operator.attributes
     window = (attributes["filter_height"], attributes["filter_width"])
+    if window[0] * window[1] > MAX_PIXELS:
+        raise refuse(context, f"an average over {window[0] * window[1]:,} pixels; sums hold {MAX_PIXELS:,}")
     out = context.rows(context.output)
     if (out.height, out.width) == (1, 1) and window == (source.height, source.width):
         return _lower_global(context)

@@ -16,6 +16,8 @@ from arenite_codegen.operators.base import PADDING_SAME, PADDING_VALID, Context,
 __all__ = ["check_output_shape"]
 
 Shape = tuple[int, ...]
+# The reference keeps paddings in 16 bits.
+_MAX_SPAN = 0x7FFF
 
 
 def check_output_shape(context: Context) -> None:
@@ -45,6 +47,19 @@ def _broadcast(context: Context) -> Shape:
         raise refuse(context, f"{first} and {second} do not broadcast") from None
 
 
+def _joined(context: Context) -> Shape:
+    inputs = [context.input(position) for position in range(len(context.operator.inputs))]
+    if not inputs:
+        raise refuse(context, "it has no inputs")
+    first = inputs[0].shape
+    axis = _axis(context, int(context.operator.attributes["axis"]), len(first))
+    for tensor in inputs[1:]:
+        beside = (tensor.shape[:axis], tensor.shape[axis + 1 :])
+        if len(tensor.shape) != len(first) or beside != (first[:axis], first[axis + 1 :]):
+            raise refuse(context, f"{inputs[0]} and {tensor} cannot be joined along axis {axis}")
+    return (*first[:axis], sum(tensor.shape[axis] for tensor in inputs), *first[axis + 1 :])
+
+
 def _conv(context: Context) -> Shape:
     filters, batch, extents = _convolved(context)
     return (batch, *extents, filters[0])
@@ -52,6 +67,9 @@ def _conv(context: Context) -> Shape:
 
 def _depthwise(context: Context) -> Shape:
     filters, batch, extents = _convolved(context)
+    factor, channels = context.operator.attributes["depth_multiplier"], _image(context)[3]
+    if factor * channels != filters[3]:
+        raise refuse(context, f"{channels} channels times its multiplier {factor} are not {filters[3]} filters")
     return (batch, *extents, filters[3])
 
 
@@ -84,6 +102,8 @@ def _extents(context: Context, window: Sequence[int], dilations: Sequence[int]) 
     strides = (attributes["stride_h"], attributes["stride_w"])
     if min(*window, *dilations, *strides) < 1:
         raise refuse(context, f"window {window}, stride {strides} and dilation {dilations} must be at least 1")
+    if max(k * d for k, d in zip(window, dilations, strict=True)) > _MAX_SPAN:
+        raise refuse(context, f"window {window} with dilation {dilations} spans more than {_MAX_SPAN}")
     if attributes["padding"] not in (PADDING_SAME, PADDING_VALID):
         raise refuse(context, f"padding {attributes['padding']} is neither SAME nor VALID")
     same = attributes["padding"] == PADDING_SAME
@@ -126,6 +146,7 @@ def _transpose(context: Context) -> Shape:
 _RULES: Mapping[str, Callable[[Context], Shape]] = {
     "ADD": _broadcast,
     "AVERAGE_POOL_2D": _pool,
+    "CONCATENATION": _joined,
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
     "MAX_POOL_2D": _pool,

@@ -14,7 +14,7 @@ typedef struct {
     int32_t a_channel_step;
     int32_t b_pixel_step;
     int32_t b_channel_step;
-    int32_t a_multiplier; /* 2^30 .. 2^31 - 1 */
+    int32_t a_multiplier; /* 0 or 2^30 .. 2^31 - 1 */
     int32_t b_multiplier;
     int32_t out_multiplier;
     int8_t a_right_shift; /* 0 .. 31 */

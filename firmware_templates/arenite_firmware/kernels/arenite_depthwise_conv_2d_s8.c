@@ -10,18 +10,18 @@
 
 /* All taps of LANES neighbouring channels of a pixel whose window lies inside the row. */
 static void accumulate_lanes(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows,
-                             int32_t first, int32_t channel, int32_t *acc) {
+                             int32_t first, int32_t channel, uint32_t *acc) {
     const ptrdiff_t start = (ptrdiff_t)first * p->in_c + channel;
     const ptrdiff_t step = (ptrdiff_t)p->in_c * p->dilation_w;
     const int8_t *w = p->weights + channel;
-    int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+    uint32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
     for (int32_t ky = 0; ky < p->kernel_h; ky++) {
         const int8_t *in = rows[ky] + start;
         for (int32_t kx = p->kernel_w; kx > 0; kx--, in += step, w += p->in_c) {
-            a0 += in[0] * w[0];
-            a1 += in[1] * w[1];
-            a2 += in[2] * w[2];
-            a3 += in[3] * w[3];
+            a0 = arenite_mac(a0, in[0], w[0]);
+            a1 = arenite_mac(a1, in[1], w[1]);
+            a2 = arenite_mac(a2, in[2], w[2]);
+            a3 = arenite_mac(a3, in[3], w[3]);
         }
     }
     acc[0] = a0;
@@ -31,17 +31,17 @@ static void accumulate_lanes(const arenite_depthwise_conv_2d_s8_t *p, const int8
 }
 
 /* All taps of output channel `channel` of any pixel. */
-static int32_t accumulate(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
-                          int32_t channel) {
+static uint32_t accumulate(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
+                           int32_t channel) {
     const ptrdiff_t out_c = (ptrdiff_t)p->in_c * p->depth_multiplier;
     const int32_t source = channel / p->depth_multiplier;
     const int8_t *w = p->weights + channel;
-    int32_t acc = p->bias[channel];
+    uint32_t acc = (uint32_t)p->bias[channel];
     for (int32_t ky = 0; ky < p->kernel_h; ky++) {
         int32_t x = first;
         for (int32_t kx = 0; kx < p->kernel_w; kx++, x += p->dilation_w, w += out_c) {
             const int inside = rows[ky] != NULL && x >= 0 && x < p->in_w;
-            acc += (inside ? rows[ky][(ptrdiff_t)x * p->in_c + source] : p->in_zero_point) * *w;
+            acc = arenite_mac(acc, inside ? rows[ky][(ptrdiff_t)x * p->in_c + source] : p->in_zero_point, *w);
         }
     }
     return acc;
@@ -57,10 +57,10 @@ static int is_inside(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *cons
     return first >= 0 && first + (p->kernel_w - 1) * p->dilation_w < p->in_w;
 }
 
-static int8_t finish(const arenite_depthwise_conv_2d_s8_t *p, int32_t acc, int32_t channel) {
+static int8_t finish(const arenite_depthwise_conv_2d_s8_t *p, uint32_t acc, int32_t channel) {
     const int32_t entry = p->per_channel ? channel : 0;
-    int32_t value = arenite_requantise(acc, p->multiplier[entry], p->shift[entry]) + p->out_zero_point;
-    return (int8_t)arenite_clamp(value, p->act_min, p->act_max);
+    return arenite_to_byte((int32_t)acc, p->multiplier[entry], p->shift[entry], p->out_zero_point, p->act_min,
+                           p->act_max);
 }
 
 void arenite_depthwise_conv_2d_s8(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
@@ -74,7 +74,10 @@ void arenite_depthwise_conv_2d_s8(const void *params, const int8_t *const *rows,
         int32_t o = 0;
         if (p->depth_multiplier == 1 && is_inside(p, rows, first)) {
             for (; o <= out_c - LANES; o += LANES) {
-                int32_t acc[LANES] = {p->bias[o], p->bias[o + 1], p->bias[o + 2], p->bias[o + 3]};
+                uint32_t acc[LANES];
+                for (int32_t l = 0; l < LANES; l++) {
+                    acc[l] = (uint32_t)p->bias[o + l];
+                }
                 accumulate_lanes(p, rows, first, o, acc);
                 for (int32_t l = 0; l < LANES; l++) {
                     *out++ = finish(p, acc[l], o + l);

@@ -36,8 +36,18 @@ static inline int32_t arenite_requantise(int32_t value, int32_t multiplier, int3
         arenite_doubling_high_mul(arenite_shift_left(value, left), multiplier), right);
 }
 
+/* acc + a * b modulo 2^32. Biases hold folded sums modulo 2^32, so an accumulator may pass the ends of int32 on its way. */
+static inline uint32_t arenite_mac(uint32_t acc, int32_t a, int32_t b) { return acc + (uint32_t)(a * b); }
+
 static inline int32_t arenite_clamp(int32_t value, int32_t low, int32_t high) {
     return value < low ? low : (value > high ? high : value);
+}
+
+/* An accumulator as an output byte: requantised, moved to the zero point modulo 2^32, clamped. */
+static inline int8_t arenite_to_byte(int32_t acc, int32_t multiplier, int32_t shift, int32_t zero_point,
+                                     int32_t low, int32_t high) {
+    const uint32_t moved = (uint32_t)arenite_requantise(acc, multiplier, shift) + (uint32_t)zero_point;
+    return (int8_t)arenite_clamp((int32_t)moved, low, high);
 }
 
 #endif

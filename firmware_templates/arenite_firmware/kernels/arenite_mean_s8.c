@@ -13,7 +13,7 @@ void arenite_mean_s8(const void *params, const int8_t *const *rows, int8_t *out,
         return;
     }
     for (int32_t c = 0; c < p->channels; c++) {
-        int32_t mean = arenite_requantise(scratch[c] - p->in_zero_point * count, p->multiplier, p->shift);
-        out[c] = (int8_t)arenite_clamp(mean + p->out_zero_point, INT8_MIN, INT8_MAX);
+        out[c] = arenite_to_byte(scratch[c] - p->in_zero_point * count, p->multiplier, p->shift,
+                                 p->out_zero_point, INT8_MIN, INT8_MAX);
     }
 }

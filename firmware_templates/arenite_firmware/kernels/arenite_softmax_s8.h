@@ -11,7 +11,7 @@ typedef struct {
     const int32_t *exp_table; /* [exp_count]: exp(-d * beta * scale) in Q0.31 for d = 0, 1, .. */
     int32_t exp_count;        /* 1 .. 256; a greater difference contributes nothing */
     int32_t width;
-    int32_t channels; /* at most 4096, so that the sum in Q12.19 fits */
+    int32_t channels; /* at most 4095, so that the sum in Q12.19 fits */
 } arenite_softmax_s8_t;
 
 /* rows: one row of width * channels bytes. out: as many, apart from the row. No scratch. */

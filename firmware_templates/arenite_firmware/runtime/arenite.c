@@ -6,7 +6,7 @@
 #include "arenite_limits.h" /* generated: ARENITE_MAX_POINTERS */
 
 void *arenite_input(const arenite_model_t *model, uint8_t *arena, unsigned i) {
-    return arena + model->inputs[i].offset;
+    return model->row_fed ? NULL : arena + model->inputs[i].offset;
 }
 
 const void *arenite_output(const arenite_model_t *model, const uint8_t *arena, unsigned i) {

@@ -6,6 +6,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Increases whenever generated data and this header stop fitting together. */
 #define ARENITE_RUNTIME_VERSION 1
 
@@ -96,7 +100,8 @@ typedef struct {
 } arenite_feed_t;
 
 /* Where the caller writes input i, or reads output i. The arena is 4-byte aligned (16 where a board's kernels say so).
- * A run may overwrite inputs: write them before every run. Outputs stay until the next input is written. */
+ * A run may overwrite inputs: write them before every run. Outputs stay until the next input is written.
+ * A row-fed model has no place for a whole input: arenite_input then gives NULL. */
 void *arenite_input(const arenite_model_t *model, uint8_t *arena, unsigned i);
 const void *arenite_output(const arenite_model_t *model, const uint8_t *arena, unsigned i);
 
@@ -124,5 +129,9 @@ arenite_status_t arenite_end(const arenite_feed_t *feed);
 
 /* Called before every step if the build defines ARENITE_ON_STEP; the application provides it (watchdog, profile). */
 void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

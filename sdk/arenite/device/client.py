@@ -128,6 +128,8 @@ class Device:
         view = memoryview(data).cast("B")
         if len(view) != tensor.bytes:
             raise UsageError(f"input {index} ({tensor.name}) takes {tensor.bytes} bytes, not {len(view)}")
+        if chunk_bytes is not None and chunk_bytes < 1:
+            raise UsageError(f"a chunk has at least 1 byte, not {chunk_bytes}")
         step = min(self._max_payload - 5, chunk_bytes or self._max_payload)
         for at in range(0, len(view), step):
             self._request(protocol.LOAD, struct.pack("<BI", index, at) + view[at : at + step])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 
+from arenite._library import fresh_library
 from arenite.device.client import RunResult
 from arenite.device.streams import Stream
 from arenite.device.target import Target
@@ -25,7 +26,7 @@ class HostBoard:
     def __init__(self, target: Target) -> None:
         self.name = "host"
         try:
-            library = ctypes.CDLL(str(target.image.resolve()))
+            library = fresh_library(target.image)
             self.stream: Stream = _LibraryStream(library, str(target.image))
         except (OSError, AttributeError) as error:
             problem = f"the library cannot be loaded ({error})"

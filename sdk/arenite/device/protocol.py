@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION = 1
+_LEAST_PAYLOAD = 64
 MAX_PAYLOAD = 1032
 IDENTIFY, DESCRIBE, LOAD, RUN, READ = 1, 2, 3, 4, 5
 REPLY, BANNER = 0x80, 0xFF
@@ -150,6 +151,9 @@ def read_identification(payload: bytes, where: str) -> Identification:
     if len(payload) < _IDENTIFICATION.size:
         raise _malformed("identify", payload, where)
     version, unit, inputs, outputs, limit, hz, arena, sha256 = _IDENTIFICATION.unpack_from(payload)
+    if limit < _LEAST_PAYLOAD:
+        problem = f"the board takes frames of {limit} bytes, at least {_LEAST_PAYLOAD} are needed"
+        raise LinkError(problem, where=where, cure=_SAME_VERSION)
     return Identification(
         protocol_version=version,
         counter_unit=_UNITS[unit] if unit < len(_UNITS) else "none",

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import select
-import signal
+import shutil
 import socket
 import subprocess
 import sys
@@ -36,6 +35,7 @@ class QemuBoard:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._settings = target.emulators["qemu"]
+        self.name = _version(self._settings["program"])
         with socket.create_server(("127.0.0.1", 0)) as server:
             self._process = self._start(server.getsockname()[1])
             try:
@@ -43,7 +43,6 @@ class QemuBoard:
             except BaseException:
                 self._stop()
                 raise
-        self.name = _version(self._settings["program"])
         self.stream: Stream = _SocketStream(connection, f"{target.board} in {self.name}", self._process)
 
     def instructions(self, result: RunResult) -> int | None:
@@ -57,8 +56,11 @@ class QemuBoard:
         self._stop()
 
     def _start(self, port: int) -> subprocess.Popen[bytes]:
+        program = shutil.which(self._settings["program"])
+        if program is None:
+            raise MissingToolError("QEMU is not installed", where=self._settings["program"], cure=_CURE)
         command = [
-            self._settings["program"],
+            program,
             *self._settings["arguments"],
             *("-kernel", str(self._target.image), "-display", "none", "-monitor", "none"),
             *("-serial", f"tcp:127.0.0.1:{port}"),
@@ -66,11 +68,10 @@ class QemuBoard:
         ]
         try:
             return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-m", "arenite.device.emulators.supervise", *command],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
         except OSError as error:
             problem = f"QEMU does not start ({error.strerror})"
@@ -88,7 +89,8 @@ class QemuBoard:
         raise LinkError(problem, where=self._target.board, cure=_CURE)
 
     def _stop(self) -> None:
-        self._process.terminate()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         try:
             self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
@@ -96,12 +98,6 @@ class QemuBoard:
             self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
-
-
-def _die_with_parent() -> None:
-    """An emulated board never sleeps: left behind by a killed Python it would keep a processor busy for ever."""
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 class _SocketStream:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models with one wrong number: refused by name, or run as the reference runs them, and never past the arena."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arenite.errors import AreniteError, ModelError
+from arenite.reference import reference_outputs
+from arenite.tflite_graph import parse_graph
+from arenite_codegen.emit import emit
+from arenite_codegen.legalise import legalise
+from arenite_codegen.plan import make_plan
+from arenite_codegen.schedule import make_schedule
+from support.graph_batch import GraphBatch, GraphCrash, prebuild
+from support.graphs import KINDS, random_graph
+from support.host_compiler import find_compiler
+from support.mutations import mutate
+
+COUNT = 40
+# A model that fits no board needs no comparison.
+LARGEST_ARENA = 1 << 20
+
+
+def mutants(kind: str, count: int, first: int = 0) -> list[tuple[bytes, str]]:
+    found = []
+    for seed in range(first, first + count):
+        case = random_graph(kind, seed)
+        changed = mutate(case.model_bytes, seed)
+        if changed is not None:
+            found.append((changed[0], f"{kind}:{seed} {case.description} | {changed[1]}"))
+    return found
+
+
+def accepted(model: bytes) -> bool:
+    """Codegen takes the model; any error that is not its own fails the test."""
+    try:
+        network = legalise(parse_graph(model))
+        schedule = make_schedule(network)
+        plan = make_plan(network, schedule)
+        emit(network, schedule, plan)
+    except AreniteError:
+        return False
+    return plan.arena_bytes <= LARGEST_ARENA
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_mutants_raise_only_our_errors(kind: str) -> None:
+    for model, _ in mutants(kind, 5 * COUNT, first=1000):
+        accepted(model)
+
+
+def test_accepted_mutants_equal_the_reference() -> None:
+    compiler = find_compiler(sanitise=True)
+    if compiler is None:
+        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
+    cases = [m for kind in KINDS for m in mutants(kind, COUNT // 2) if accepted(m[0])]
+    assert len(cases) > 60
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        prebuilt = prebuild(compiler, Path(folder))
+        with GraphBatch([model for model, _ in cases], compiler, prebuilt) as batch:
+            for index, (model, text) in enumerate(cases):
+                problem = _compare(batch, index, model)
+                wrong += [f"{text}: {problem}"] if problem else []
+    assert wrong == []
+
+
+def _compare(batch: GraphBatch, index: int, model: bytes) -> str | None:
+    graph = parse_graph(model)
+    rng = np.random.default_rng(index)
+    shapes = [(graph.tensors[i].shape, graph.tensors[i].dtype) for i in graph.inputs]
+    inputs = [rng.integers(0, 256, shape, np.uint8).view(dtype) for shape, dtype in shapes]
+    try:
+        expected = reference_outputs(model, [inputs])[0]
+    except ModelError:
+        return None  # the reference asks for more than is needed to compute
+    try:
+        found = batch.run(index, inputs, expected, offset=4, mode=index % 2)
+    except GraphCrash as crash:
+        return str(crash)
+    same = all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+    return None if same else "bytes differ"
