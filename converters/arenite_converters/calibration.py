@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from arenite.contract import Calibration, Contract
 from arenite.errors import ContractError, UsageError
-from arenite.preprocess import PictureSource, Preprocessor, decode_picture
+from arenite.preprocess import PictureSource, Preprocessor, decode_picture, pictures_in
 from arenite.progress import Step
 
 __all__ = ["CalibrationSource", "SampleSet", "read_samples"]
@@ -24,7 +24,6 @@ __all__ = ["CalibrationSource", "SampleSet", "read_samples"]
 Floats = npt.NDArray[np.float32]
 CalibrationSource: TypeAlias = str | Path | npt.NDArray[Any] | Sequence[PictureSource]
 
-PICTURE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 # Ready-made samples must use this part of the range that the contract's normalisation gives.
 _MIN_COVERAGE = 0.6
 _MIN_SAMPLES_CURE = "Give more, and varied, samples: a hundred or more is usual."
@@ -37,12 +36,16 @@ class SampleSet:
     Attributes:
         samples: float32 of the model's input shape each.
         digest: SHA-256 over all of them in order.
-        distinct: How many differ.
+        digests: SHA-256 of each, once for equal ones.
     """
 
     samples: tuple[Floats, ...]
     digest: str
-    distinct: int
+    digests: frozenset[bytes]
+
+    def shares(self, other: SampleSet) -> bool:
+        """True when a sample of this set is one of the other's too."""
+        return not self.digests.isdisjoint(other.digests)
 
     def calibration(self) -> Calibration:
         """The contract's record of this set."""
@@ -68,7 +71,9 @@ def read_samples(
         UsageError: Nothing there, unreadable, constant, not finite, wrong shape or too few.
         ContractError: The values contradict the contract's normalisation.
     """
-    samples, seen, digest = [], set(), hashlib.sha256()
+    samples: list[Floats] = []
+    seen: set[bytes] = set()
+    digest = hashlib.sha256()
     for name, sample in _named_samples(source, contract, what):
         _check_sample(name, sample, what)
         content = np.ascontiguousarray(sample, dtype="<f4").tobytes()
@@ -81,7 +86,7 @@ def read_samples(
             f"{len(seen)} distinct {what} samples are too few, at least {min_samples} are needed",
             cure=_MIN_SAMPLES_CURE,
         )
-    return SampleSet(tuple(samples), digest.hexdigest(), len(seen))
+    return SampleSet(tuple(samples), digest.hexdigest(), frozenset(seen))
 
 
 def _named_samples(source: CalibrationSource, contract: Contract, what: str) -> Iterator[tuple[str, Floats]]:
@@ -101,35 +106,18 @@ def _from_list(sources: list[PictureSource], contract: Contract, what: str) -> I
     flat: list[PictureSource] = []
     for source in sources:
         is_folder = isinstance(source, (str, Path)) and Path(source).is_dir()
-        flat.extend(_pictures_in(Path(str(source)), what) if is_folder else [source])
+        flat.extend(pictures_in(Path(str(source)), what) if is_folder else [source])
     return _from_pictures(flat, contract, what)
 
 
 def _from_path(path: Path, contract: Contract, what: str) -> Iterator[tuple[str, Floats]]:
     if path.is_dir():
-        return _from_pictures(_pictures_in(path, what), contract, what)
+        return _from_pictures(pictures_in(path, what), contract, what)
     if not path.exists():
         raise UsageError(f"there are no {what} samples here", where=str(path), cure="Check the path.")
     if path.suffix.lower() in (".npy", ".npz"):
         return _from_array(str(path), _load_array(path, what), contract, what)
     return _from_pictures([path], contract, what)
-
-
-def _pictures_in(folder: Path, what: str) -> list[Path]:
-    try:
-        files = sorted(p for p in folder.rglob("*") if p.is_file())
-    except OSError as error:
-        raise UsageError(f"cannot read the {what} folder ({error})", where=str(folder)) from error
-    pictures = [p for p in files if p.suffix.lower() in PICTURE_SUFFIXES]
-    if not pictures:
-        others = sorted({p.suffix or p.name for p in files})[:5]
-        held = f"only {', '.join(others)}" if others else "nothing"
-        raise UsageError(
-            f"the {what} folder holds no picture, {held}",
-            where=str(folder),
-            cure=f"Put pictures there ({', '.join(PICTURE_SUFFIXES)}).",
-        )
-    return pictures
 
 
 def _load_array(path: Path, what: str) -> npt.NDArray[Any]:

@@ -11,17 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.contract import OutputSpec
+from arenite.errors import ContractError
 from arenite.inspection import float_operators
 from arenite.labels import dequantise
 from arenite.tflite_graph import Graph, Tensor
 from arenite_converters.report import Agreement, Check, TensorQuality
 
-__all__ = ["agreement", "check_graph", "check_outputs", "check_tensors", "sqnr_db"]
+__all__ = [
+    "agreement",
+    "check_graph",
+    "check_outputs",
+    "check_tensors",
+    "last_computing_operator",
+    "refuse_wrong_meaning",
+    "sqnr_db",
+]
 
 Array = npt.NDArray[Any]
 _INT32_MAX = 2**31 - 1
 _CONFIDENT_MARGIN = 0.3
 _SUM_SLACK = 0.05
+_FORM_ONLY = ("RESHAPE", "SQUEEZE", "QUANTIZE", "DEQUANTIZE")
 # An activation whose direction is lost: cosine of the angle to its float original.
 _MIN_COSINE = 0.5
 _SMALLEST_SCALE = float(np.finfo(np.float32).tiny)
@@ -91,6 +101,33 @@ def check_outputs(floats: Sequence[Array], quantised: Sequence[Array], spec: Out
     if spec.meaning == "probabilities":
         checks.append(_check_sums(quantised, spec))
     return checks
+
+
+def refuse_wrong_meaning(floats: Sequence[Array], spec: OutputSpec, where: str) -> None:
+    """Probabilities must be some before the model is quantised.
+
+    Raises:
+        ContractError: The trained model's own outputs do not sum to 1, as those of a single sigmoid.
+    """
+    if spec.meaning != "probabilities":
+        return
+    sums = [float(f.sum(dtype=np.float64)) for f in floats]
+    if all(abs(total - 1) <= _SUM_SLACK for total in sums):
+        return
+    raise ContractError(
+        f"the trained model's own output is no probabilities: it sums to {min(sums):.3f} to {max(sums):.3f}, not to 1",
+        where=where,
+        cure="Give meaning 'values': sigmoids, and scores of any other kind, are values.",
+    )
+
+
+def last_computing_operator(graph: Graph) -> str:
+    """Kind of the operator that computes the first output, behind those that only change its form; or ''."""
+    made_by = {index: op for op in graph.operators for index in op.outputs}
+    op = made_by.get(graph.outputs[0])
+    while op is not None and op.kind in _FORM_ONLY:
+        op = made_by.get(op.inputs[0])
+    return "" if op is None else op.kind
 
 
 def _check_sums(quantised: Sequence[Array], spec: OutputSpec) -> Check:

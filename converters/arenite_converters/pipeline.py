@@ -30,7 +30,14 @@ from arenite.preprocess import quantise
 from arenite.progress import Progress
 from arenite.tflite_graph import Graph, parse_graph, read_graph
 from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples
-from arenite_converters.checks import agreement, check_graph, check_outputs, check_tensors
+from arenite_converters.checks import (
+    agreement,
+    check_graph,
+    check_outputs,
+    check_tensors,
+    last_computing_operator,
+    refuse_wrong_meaning,
+)
 from arenite_converters.golden import golden_vectors, pack_vectors
 from arenite_converters.layers import compare_activations
 from arenite_converters.loaders import FloatModel, load, package_version
@@ -75,18 +82,19 @@ def convert(
         model: .keras or .h5 file, or SavedModel folder; one input, one output.
         out: The .tflite file to write; its folder must exist.
         calibration: Folder or list of pictures, .npy or .npz file, or array; see `read_samples`.
-        evaluation: Held-out samples for the comparison with float; by default the calibration samples.
+        evaluation: Held-out samples for the comparison with float; by default the calibration samples. When
+            one of them is a calibration sample too, the report does not call them held out.
         name: What to call the model; by default the source's name.
         normalisation: How the model was trained: `symmetric` (x/127.5-1), `unit` (x/255), `imagenet`,
             `raw`, or numbers. Needed when the input is a picture.
         colour: RGB, BGR or GREY; see `arenite.contract.Picture`, as for `crop`, `crop_fraction`, `filter` and
             `orientation`.
-        meaning: logits, probabilities or values; known by itself when the model ends in a softmax.
+        meaning: logits, probabilities or values; probabilities by itself when the model ends in a softmax.
         labels: One text for each class, or a text file with one a line.
         input_shape: Without the batch, for models that leave dimensions open.
         min_samples: Fewer distinct calibration samples are refused.
         min_sqnr_db: Outputs noisier than this against float are a failed check.
-        golden: Reference vectors to write into the file, at least 1.
+        golden: Reference vectors to write into the file, at least 1; none are written without tflite-micro.
         progress: Where to report.
 
     Raises:
@@ -96,7 +104,7 @@ def convert(
         CheckFailedError: The converted model is not good; every failed check is listed.
         OutputError: The file cannot be written.
     """
-    source, target = Path(model), Path(out)
+    source, target = Path(model), Path(out).resolve()
     progress = progress or Progress()
     if golden < 1 or min_samples < 1:
         raise UsageError("golden and min_samples must be at least 1")
@@ -110,7 +118,7 @@ def convert(
         "orientation": orientation,
         "labels": _labels(labels),
     }
-    _check_target(target)
+    _check_target(target, source)
     with tempfile.TemporaryDirectory(prefix="arenite-") as scratch:
         job = _Job(source, Path(scratch), options, meaning, progress)
         job.load(input_shape)
@@ -126,8 +134,14 @@ def _labels(labels: Sequence[str] | Path | str | None) -> tuple[str, ...]:
     return tuple(labels or ())
 
 
-def _check_target(target: Path) -> None:
+def _check_target(target: Path, source: Path) -> None:
     cure = "Give the path of a new .tflite file in a folder that exists and can be written."
+    if target.suffix != ".tflite":
+        raise UsageError(f"the output must be named *.tflite, not {target.name!r}", cure=cure)
+    if target == source.resolve() or source.resolve() in target.parents:
+        raise UsageError("the output would replace the model that is converted", where=str(target), cure=cure)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise OutputError("the output is a device", where=str(target), cure=cure)
     if target.is_dir():
         raise OutputError("the output is a folder", where=str(target), cure=cure)
     if not target.parent.is_dir():
@@ -164,18 +178,20 @@ class _Job:
         return make_contract(replace(graph, path=str(self.source)), **self.options)
 
     def _meaning(self, graph: Graph) -> str:
-        last = graph.operators[-1].kind if graph.operators else ""
+        last = last_computing_operator(graph)
         if last == "SOFTMAX":
+            if self.meaning == "values":
+                return self.meaning
             if self.meaning not in (None, "probabilities"):
                 raise ContractError(
                     f"the model ends in a softmax, so its output is probabilities, not {self.meaning}",
                     where=str(self.source),
-                    cure="Leave meaning away.",
+                    cure="Leave meaning away, or give values for the plain numbers.",
                 )
             return "probabilities"
         if self.meaning is None and self.options["labels"]:
             raise ContractError(
-                f"the model ends in {last} and has labels, but what its scores mean is not given",
+                f"the model ends in {last or 'no operator'} and has labels, but what its scores mean is not given",
                 where=str(self.source),
                 cure="Give meaning: logits, probabilities or values.",
             )
@@ -216,7 +232,8 @@ class _Job:
             floats, quantised = self._answers(chosen, step.advance)
             qualities = compare_activations(self.float_path, self.int8_path, chosen[:_LAYER_SAMPLES])
             spec = self.contract.outputs[0]
-            agreed = agreement(floats, quantised, spec, held_out is not None)
+            refuse_wrong_meaning(floats, spec, str(self.source))
+            agreed = agreement(floats, quantised, spec, held_out is not None and not held_out.shares(samples))
             checks = [
                 *check_graph(self.graph),
                 self._check_float(chosen[0], floats[0]),
@@ -230,14 +247,14 @@ class _Job:
             ]
         _raise_failed(checks, self.source)
         with self.progress.step("golden vectors") as step, quiet():
-            vectors, difference, authority = self._golden(chosen, quantised, golden)
-            step.note(authority)
-        _write(target, vectors)
+            content, difference = self._golden(chosen, quantised, golden)
+            step.note(self.contract.golden.authority if self.contract.golden else "none, tflite-micro is missing")
+        _write(target, content)
         worst = sorted(qualities, key=lambda quality: quality.sqnr_db)[:_WORST]
         return ConversionReport(
             path=str(target),
-            model_sha256=hashlib.sha256(vectors).hexdigest(),
-            file_bytes=len(vectors),
+            model_sha256=hashlib.sha256(content).hexdigest(),
+            file_bytes=len(content),
             float_bytes=self.float_path.stat().st_size,
             loader=self.model.loader,
             contract=self.contract,
@@ -279,19 +296,25 @@ class _Job:
 
     def _golden(
         self, samples: Sequence[Array], quantised: Sequence[Array], count: int
-    ) -> tuple[bytes, int, str]:
+    ) -> tuple[bytes, int | None]:
+        """The file's bytes, and the difference between host engine and authority."""
         inputs = [self._quantised(sample) for sample in samples[:count]]
-        outputs, authority = golden_vectors(self.int8_path, inputs)
+        found = golden_vectors(self.int8_path, inputs)
+        if found is None:
+            return self._with_contract({}), None
+        outputs, authority = found
         difference = max(
             int(np.abs(a.astype(np.int32) - b).max()) for a, b in zip(outputs, quantised, strict=False)
         )
         packed, entry = pack_vectors(inputs, outputs, authority)
         self.contract = replace(self.contract, golden=entry)
-        entries = {CONTRACT_METADATA: self.contract.to_json().encode(), GOLDEN_METADATA: packed}
-        content = with_metadata(self.int8, entries)
+        return self._with_contract({GOLDEN_METADATA: packed}), difference
+
+    def _with_contract(self, entries: dict[str, bytes]) -> bytes:
+        content = with_metadata(self.int8, {CONTRACT_METADATA: self.contract.to_json().encode(), **entries})
         # What a reader will see is what was meant.
         assert contract_of(parse_graph(content)) == self.contract
-        return content, difference, authority
+        return content
 
 
 def _raise_failed(checks: Sequence[Check], source: Path) -> None:

@@ -40,7 +40,7 @@ class Agreement:
 
     Attributes:
         samples: How many were compared.
-        held_out: They were not used for calibration.
+        held_out: Evaluation samples were given, and none of them is a calibration sample.
         sqnr_db: Over all outputs.
         top1: Share with the same highest class.
         top1_confident: The same among samples where float's best leads by more than 0.3; None without such
@@ -71,7 +71,7 @@ class ConversionReport:
         worst_tensors: Activations with the lowest SQNR, worst first.
         tensors_compared: How many activations were compared.
         engine_difference: Largest difference in output steps between the host engine and the golden
-            authority.
+            authority; None when tflite-micro is not installed, so that the file holds no golden vectors.
         checks: All passed, or there would be no file.
     """
 
@@ -84,5 +84,5 @@ class ConversionReport:
     agreement: Agreement
     worst_tensors: tuple[TensorQuality, ...]
     tensors_compared: int
-    engine_difference: int
+    engine_difference: int | None
     checks: tuple[Check, ...]

@@ -15,10 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from arenite import _text
+from arenite import _text, cli
 from arenite._reports import plain
+from arenite.contract import CONTRACT_METADATA, make_contract
+from arenite.tflite_graph import parse_graph
 from support import bad_models
+from support.builder import ModelBuilder
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 COMMANDS = ("convert", "inspect", "bundle", "build", "verify", "bench", "doctor")
@@ -146,13 +150,13 @@ def test_bench(arenite_command: Command, model: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     done = arenite_command("bench", model, "--count", "20", "--seconds", "0", "--json")
     report = answer(done)
-    assert report["scenario"] == "SingleStream" and report["valid"] is True
+    assert report["scenario"] == "SingleStream" and report["valid"] is False
     latency = report["latency"]
     assert isinstance(latency, dict) and 0 < latency["p50_ms"] <= latency["p90_ms"]
     energy = report["energy"]
     assert isinstance(energy, dict) and energy["tag"] in {"measured", "modelled", "unknown"}
     text = arenite_command("bench", model, "--count", "20", "--seconds", "0").stdout
-    assert "latency" in text and "energy" in text
+    assert "latency" in text and "energy" in text and "1,024 queries and 600 s" in text
 
 
 def test_doctor(arenite_command: Command) -> None:
@@ -217,3 +221,67 @@ def test_table_aligns() -> None:
 
 def test_printable_shows_what_cannot_be_printed() -> None:
     assert _text.printable("a\nb\x1b[31m ü \ud800") == "a\\nb\\x1b[31m ü \\ud800"
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is always full")
+@pytest.mark.parametrize("words", ["inspect '{}' --json", "inspect '{}'", "--version", "inspect gone.tflite --json"])
+def test_full_disk_is_one_line(model: Path, words: str) -> None:
+    done = in_shell(f"{words.format(model)} > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr.startswith("arenite: error: ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams(model: Path, closed: str) -> None:
+    assert in_shell(f"inspect '{model}' {closed}").returncode == 0
+    done = in_shell(f"inspect gone.tflite {closed}")
+    assert done.returncode == 2 and "Traceback" not in done.stderr and done.stdout == ""
+
+
+def test_name_that_standard_output_cannot_encode(model: Path, arenite_command: Command, tmp_path: Path) -> None:
+    named = tmp_path / "é.tflite"
+    named.write_bytes(model.read_bytes())
+    done = arenite_command("inspect", named, env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and "\\xe9.tflite" in done.stdout and done.stderr == ""
+
+
+def test_option_leaves_the_model_alone(arenite_command: Command, tmp_path: Path) -> None:
+    """A path after an option with one path is the positional argument; a folder stands for its pictures."""
+    picture = tmp_path / "shown" / "grey.png"
+    picture.parent.mkdir()
+    Image.new("L", (6, 6), 90).save(picture)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(picture_model())
+    for shown in (picture, picture.parent):
+        short = ("--count", "3", "--seconds", "0")
+        done = arenite_command("bench", *short, "--picture", shown, "--picture", picture, path)
+        assert done.returncode == 0, done.stderr
+        assert "decode" in done.stdout
+    done = arenite_command("bench", "--picture", tmp_path / "gone", path)
+    assert done.returncode == 2 and "gone" in done.stderr
+    parsed = cli._parser().parse_args(["convert", "--calibration", "a", "--calibration", "b", "m.keras", "-o", "m"])
+    assert (parsed.calibration, parsed.source) == (["a", "b"], "m.keras")
+
+
+@pytest.mark.parametrize("option", ["--normalisation", "--colour", "--crop", "--filter", "--meaning"])
+def test_choices_are_named(arenite_command: Command, option: str) -> None:
+    done = arenite_command("convert", "m.keras", "-o", "m.tflite", "--calibration", "p", option, "wrong")
+    assert done.returncode == 2
+    assert option in done.stderr and "choose from" in done.stderr and "--help" in done.stderr
+
+
+def in_shell(words: str) -> subprocess.CompletedProcess[str]:
+    command = f"'{sys.executable}' -m arenite {words}"
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+
+
+def picture_model() -> bytes:
+    """Passes a grey 2x2 picture through, with the contract that says so."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 2, 2, 1), "int8", scales=[1 / 255], zero_points=[-128])
+    y = builder.tensor("y", (1, 2, 2, 1), "int8", scales=[1 / 255], zero_points=[-128])
+    builder.operator("RELU", [x], [y])
+    contract = make_contract(parse_graph(builder.finish([x], [y])), normalisation="unit")
+    builder.metadata(CONTRACT_METADATA, contract.to_json().encode())
+    return builder.finish([x], [y])

@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 import arenite
-from arenite.contract import OutputSpec, Quantised
+from arenite import _text
+from arenite.contract import GOLDEN_METADATA, OutputSpec, Quantised
 from arenite.errors import (
     AreniteError,
     CheckFailedError,
@@ -26,8 +27,9 @@ from arenite.errors import (
 )
 from arenite.golden import golden_of
 from arenite.tflite_graph import parse_graph, read_graph
+from arenite_converters import golden as golden_module
 from arenite_converters import pipeline
-from arenite_converters.checks import check_graph, check_outputs, check_tensors
+from arenite_converters.checks import check_graph, check_outputs, check_tensors, last_computing_operator
 from arenite_converters.loaders import load
 from arenite_converters.quiet import quiet
 from arenite_converters.report import ConversionReport, TensorQuality
@@ -198,8 +200,9 @@ def test_wrong_arguments(
 def test_output_that_cannot_be_written(keras_file: Path, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist"):
         convert(keras_file, tmp_path / "gone" / "model.tflite")
+    (tmp_path / "folder.tflite").mkdir()
     with pytest.raises(OutputError, match="is a folder"):
-        convert(keras_file, tmp_path)
+        convert(keras_file, tmp_path / "folder.tflite")
 
 
 def test_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,3 +447,57 @@ def test_saved_model_converts_as_the_published_one(shared_data: Path, tmp_path: 
     assert report.loader.startswith("SavedModel")
     assert report.agreement.top1 > 0.9
     assert report.agreement.sqnr_db > 15
+
+
+def test_shared_samples_are_not_held_out(keras_file: Path, tmp_path: Path) -> None:
+    """One calibration picture among the evaluation pictures is enough."""
+    mixed = np.concatenate([pictures(10, seed=1), pictures()[:1]])
+    assert not convert(keras_file, tmp_path / "model.tflite", evaluation=mixed).agreement.held_out
+
+
+def test_without_the_reference_no_vectors_are_written(
+    keras_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(golden_module, "reference_available", lambda: False)
+    report = convert(keras_file, tmp_path / "model.tflite")
+    assert report.contract.golden is None and report.engine_difference is None
+    graph = read_graph(report.path)
+    assert golden_of(graph) is None and GOLDEN_METADATA not in graph.metadata
+    assert any("tflite-micro is not installed" in line for line in _text.conversion(report))
+
+
+def test_single_sigmoid_is_a_value(folder: Path, tmp_path: Path) -> None:
+    path = folder / "sigmoid.keras"
+    with quiet():
+        import keras
+
+        base = build(keras, softmax=False)
+        keras.Model(base.input, keras.layers.Dense(1, "sigmoid")(base.output)).save(path)
+    with pytest.raises(ContractError, match=r"own output .*Give meaning 'values'"):
+        convert(path, tmp_path / "model.tflite", meaning="probabilities", labels=("person",))
+    report = convert(path, tmp_path / "model.tflite", meaning="values", labels=("person",))
+    assert report.contract.outputs[0].meaning == "values"
+
+
+def test_softmax_is_found_behind_a_reshape(folder: Path, tmp_path: Path) -> None:
+    path = folder / "reshaped.keras"
+    with quiet():
+        import keras
+
+        base = build(keras)
+        keras.Model(base.input, keras.layers.Reshape((1, len(LABELS)))(base.output)).save(path)
+    with pytest.raises(ContractError, match="ends in a softmax"):
+        convert(path, tmp_path / "model.tflite", meaning="logits")
+    report = convert(path, tmp_path / "model.tflite")
+    assert report.contract.outputs[0].meaning == "probabilities"
+
+
+def test_last_computing_operator() -> None:
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(n, (1, 4), "int8", scales=[0.1]) for n in "xyz")
+    f = builder.tensor("f", (1, 4), "float32")
+    builder.operator("SOFTMAX", [x], [y], options="SoftmaxOptions")
+    builder.operator("RESHAPE", [y], [z])
+    builder.operator("DEQUANTIZE", [z], [f])
+    assert last_computing_operator(parse_graph(builder.finish([x], [f]))) == "SOFTMAX"
+    assert last_computing_operator(parse_graph(builder.finish([x], [x]))) == ""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def domain(root: Path, folder: str, name: str, energy_uj: int, range_uj: int | N
 
 
 def measured(root: Path, count: int, *readings: dict[Path, int]) -> Energy:
-    meter = RaplMeter(root)
+    meter = RaplMeter(root, min_window_s=0)
     with meter:
         for reading in readings[:-1]:
             set_counters(reading)
@@ -74,7 +75,7 @@ def test_wrap_of_unknown_range_is_a_lower_bound(tmp_path: Path) -> None:
 
 def test_counter_that_stops_being_readable_is_a_lower_bound(tmp_path: Path) -> None:
     package = domain(tmp_path, "intel-rapl:0", "package-0", 0)
-    meter = RaplMeter(tmp_path)
+    meter = RaplMeter(tmp_path, min_window_s=0)
     with meter:
         set_counters({package: 1000})
         meter.sample()
@@ -96,6 +97,18 @@ def test_no_counter_is_unknown(tmp_path: Path) -> None:
     with RaplMeter(tmp_path) as meter:
         pass
     assert str(meter.per_inference(5)).startswith("unknown: no meter")
+
+
+def test_window_of_a_few_ticks_is_unknown(tmp_path: Path) -> None:
+    """One tick of the counter in a few milliseconds is no measurement; the same in a tenth of a second is."""
+    package = domain(tmp_path, "intel-rapl:0", "package-0", 0)
+    for pause_s, tag in ((0.0, "unknown"), (0.12, "measured")):
+        with RaplMeter(tmp_path) as meter:
+            time.sleep(pause_s)
+            set_counters({package: 5000 if pause_s else 1000})
+        energy = meter.per_inference(1)
+        assert energy.tag == tag
+        assert ("too short" in energy.source) == (tag == "unknown")
 
 
 def test_counter_that_did_not_move_is_unknown(tmp_path: Path) -> None:

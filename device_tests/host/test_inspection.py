@@ -12,6 +12,8 @@ import arenite
 from arenite import diagnosis
 from arenite.contract import CONTRACT_METADATA
 from arenite.errors import ContractError
+from arenite.inspection import activation_type
+from arenite.tflite_graph import parse_graph
 from support.builder import ModelBuilder
 
 
@@ -84,3 +86,42 @@ def test_doctor_survives_a_broken_program(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     tools = {tool.name: tool for tool in diagnosis.examine().tools}
     assert tools["qemu-system-arm"].version is None
+
+
+@pytest.mark.parametrize(
+    ("activations", "weights", "kind"),
+    [
+        (("int8", "int8"), "int8", "int8"),
+        (("uint8", "uint8"), "uint8", "uint8"),
+        (("int16", "int16"), "int8", "int16x8"),
+        (("float32", "float32"), "float32", "float32"),
+        (("int8", "int16"), "int8", "mixed"),
+    ],
+)
+def test_arithmetic_is_the_activations_type(activations: tuple[str, str], weights: str, kind: str) -> None:
+    builder = ModelBuilder()
+    tensors = []
+    for name, dtype in zip("xy", activations, strict=True):
+        tensors.append(builder.tensor(name, (1, 2), dtype, scales=None if dtype == "float32" else [0.5]))
+    w = builder.tensor("w", (2, 2), weights, scales=[0.1], data=np.ones((2, 2), weights))
+    builder.operator("FULLY_CONNECTED", [tensors[0], w, -1], [tensors[1]], options="FullyConnectedOptions")
+    assert activation_type(parse_graph(builder.finish([tensors[0]], [tensors[1]]))) == kind
+
+
+@pytest.mark.parametrize(
+    ("here", "jobs"),
+    [
+        (set(), {"build": False, "emulate": False}),
+        ({"ziglang", "unicorn"}, {"build": True, "emulate": True}),
+        ({"arm-none-eabi-gcc", "qemu-system-riscv32"}, {"build": True, "emulate": True}),
+        ({"cmake", "unicorn"}, {"build": False, "emulate": True}),
+    ],
+)
+def test_one_compiler_and_one_emulator_are_enough(
+    here: set[str], jobs: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "_version", lambda name: "1.0" if name in here else None)
+    monkeypatch.setattr(diagnosis, "_program_version", lambda name, option: "1.0" if name in here else None)
+    report = diagnosis.examine()
+    assert {job: report.jobs[job] for job in jobs} == jobs
+    assert not any(tool.needed for tool in report.tools if jobs.get(tool.job) and tool.version is None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -291,3 +292,39 @@ def test_input_that_is_no_picture_is_refused() -> None:
 def test_wrong_buffer_is_refused() -> None:
     with pytest.raises(UsageError, match="shape"):
         Preprocessor(spec())(noise(), np.empty((1, 12, 10, 3), np.int8))
+
+
+def picture_with_exif(entries: bytes, count: int) -> bytes:
+    """A PNG file with this directory of 12-byte EXIF entries."""
+    directory = b"MM\x00*\x00\x00\x00\x08" + struct.pack(">H", count) + entries
+    stream = io.BytesIO()
+    noise(5, 4).save(stream, "PNG", exif=b"Exif\x00\x00" + directory + b"\0\0\0\0")
+    return stream.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+def test_odd_exif_turns_the_picture_or_is_named() -> None:
+    """A tag of the wrong type beside a sound orientation is no reason to fail; no error but the named one."""
+    width_as_text = struct.pack(">HHI4s", 0x0100, 2, 4, b"abc")
+    turned = picture_with_exif(width_as_text + struct.pack(">HHIHH", 0x0112, 3, 1, 6, 0), 2)
+    expected = noise(5, 4).transpose(Image.Transpose.ROTATE_270)
+    assert np.array_equal(np.asarray(decode_picture(turned)), np.asarray(expected))
+    for entry in (
+        struct.pack(">HHI4s", 0x0112, 2, 4, b"six"),
+        struct.pack(">HHIHH", 0x0112, 3, 1, 99, 0),
+        struct.pack(">HHI", 0x0112, 3, 1),
+        struct.pack(">HHII", 0x0112, 5, 1, 0xFFFFFFF0),
+        b"\xff" * 12,
+    ):
+        with contextlib.suppress(UsageError):
+            assert decode_picture(picture_with_exif(entry, 1)).size == (5, 4)
+
+
+@pytest.mark.parametrize("fault", [struct.error("odd"), TypeError("odd"), KeyError("odd"), ZeroDivisionError("odd")])
+def test_every_fault_of_a_decoder_is_named(fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Image.Image) -> Image.Exif:
+        raise fault
+
+    monkeypatch.setattr(Image.Image, "getexif", fail)
+    with pytest.raises(UsageError, match=r"cannot decode the picture .*odd"):
+        decode_picture(noise())

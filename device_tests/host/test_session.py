@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import gc
+import operator
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -280,3 +282,67 @@ def test_imagenet_answers(shared_data: Path, picture: str, label: str) -> None:
     )
     answer = arenite.open(path, contract=contract).classify(shared_data / "pictures" / picture)
     assert answer.best.text == label
+
+
+def test_output_before_the_first_run_raises(model: Path) -> None:
+    session = arenite.open(model)
+    output = session.output
+    assert output.shape == (1, 3) and "not run yet" in repr(output)
+    for read in (output.copy, lambda: output[0], lambda: np.asarray(output), lambda: output + 1, lambda: bool(output)):
+        with pytest.raises(StaleOutputError, match="not run yet"):
+            read()
+
+
+def test_scalar_conversions_are_fresh(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(n, (1, 1), "int8", scales=[0.1]) for n in "xy")
+    builder.operator("RELU", [x], [y])
+    path = tmp_path / "one.tflite"
+    path.write_bytes(builder.finish([x], [y]))
+    session = arenite.open(path)
+    session.input[...] = 0
+    session.run()
+    assert not session.output and 0 in session.output
+    session.input[...] = 7
+    session.run()
+    output = session.output
+    assert output and int(output) == 7 and float(output) == 7.0 and complex(output) == 7
+    assert list(range(9))[output] == 7
+    session.run()
+    for convert in (bool, int, float, complex, operator.index):
+        with pytest.raises(StaleOutputError, match="stale"):
+            convert(output)
+
+
+def test_given_contract_is_checked(model: Path) -> None:
+    good = arenite.open(model).contract
+    assert good is not None and good.input.picture is not None
+    assert arenite.open(model, contract=good).contract == good
+    picture = replace(good.input.picture, filter="magic")
+    wrong = [
+        (replace(good, rounding="up"), "rounding"),
+        (replace(good, input=replace(good.input, picture=picture)), "filter"),
+        (replace(good, input=replace(good.input, layout="NCHW")), "colour"),
+        (replace(good, input=replace(good.input, layout="NCHW", picture=None)), "layout"),
+        (replace(good, outputs=(replace(good.outputs[0], labels=("one",)),)), "labels"),
+        (replace(good, name=object()), "JSON"),  # type: ignore[arg-type]
+        ("a contract", "a str was given"),
+    ]
+    for contract, named in wrong:
+        with pytest.raises(ContractError, match=named):
+            arenite.open(model, contract=contract)  # type: ignore[arg-type]
+
+
+def test_labels_are_read_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "labels.txt"
+    path.write_bytes("\ufefftench\r\ngreat\u2028white\x0cshark\n owl \n\n".encode())
+    assert read_labels(path) == ("tench", "great\u2028white\x0cshark", "owl")
+    path.write_text("a\nb\n\nd\n")
+    with pytest.raises(UsageError, match=r"labels\.txt: line 3 of the labels is empty"):
+        read_labels(path)
+
+
+@pytest.mark.parametrize("top_k", [0, -1, 1.5, True])
+def test_wrong_top_k(model: Path, top_k: object) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        arenite.open(model).classify(np.zeros((4, 4, 3), np.uint8), top_k=top_k)  # type: ignore[arg-type]

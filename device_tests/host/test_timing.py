@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import arenite
+from arenite import singlestream
 from arenite._reports import plain
 from arenite.errors import UsageError
 from arenite.progress import Progress, silent
@@ -67,12 +68,20 @@ def model(tmp_path: Path) -> Path:
 
 def test_bench_reaches_both_minima(model: Path) -> None:
     report = arenite.bench(model, min_duration_s=0.05, min_queries=20)
-    assert report.valid
+    assert not report.valid  # as asked for, but by far no run of the scenario
     assert report.duration_s >= 0.05
     assert report.latency.count >= 20
     assert report.queries_per_s == pytest.approx(report.latency.count / report.duration_s)
     few = arenite.bench(model, min_duration_s=0, min_queries=7, warm_up=0)
     assert few.latency.count == 7
+
+
+@pytest.mark.parametrize(
+    ("queries", "duration_s", "valid"),
+    [(1024, 600.0, True), (1023, 600.0, False), (1024, 599.9, False), (2, 0.0, False)],
+)
+def test_valid_is_by_the_scenarios_minima(queries: int, duration_s: float, valid: bool) -> None:
+    assert singlestream._is_valid(queries, duration_s) == valid
 
 
 def test_bench_of_pictures_has_stages(model: Path) -> None:

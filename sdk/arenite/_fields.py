@@ -14,14 +14,19 @@ __all__ = ["Fields", "wrong"]
 _LARGEST = sys.float_info.max
 
 
-def wrong(field: str, expected: str, got: object, where: str | None = None) -> ContractError:
+_CURE = "Convert the model again, or pass a corrected contract."
+
+
+def wrong(
+    field: str, expected: str, got: object, where: str | None = None, *, cure: str = _CURE
+) -> ContractError:
     """The error for a field whose value is not as it must be."""
     shown = repr(got)
     shown = shown if len(shown) <= 60 else shown[:59] + "…"
     return ContractError(
         f"contract field '{field}' must be {expected}, not {shown}",
         where=where,
-        cure="Convert the model again, or pass a corrected contract.",
+        cure=cure,
     )
 
 
@@ -56,7 +61,7 @@ class Fields:
             raise ContractError(
                 f"contract field '{self._name(key)}' is missing",
                 where=self._where,
-                cure="Convert the model again, or pass a corrected contract.",
+                cure=_CURE,
             )
         return self._content[key]
 

@@ -52,7 +52,7 @@ def inspection(report: InspectReport) -> list[str]:
 def conversion(report: ConversionReport) -> list[str]:
     """What `arenite convert` prints."""
     agreement = report.agreement
-    samples = f"{agreement.samples} {'held-out' if agreement.held_out else 'calibration'} samples"
+    samples = f"{agreement.samples} {'held-out samples' if agreement.held_out else 'samples, not held out'}"
     lines = [
         f"model      {printable(report.path)}",
         f"size       {report.file_bytes:,} bytes, {report.float_bytes:,} in float",
@@ -67,7 +67,15 @@ def conversion(report: ConversionReport) -> list[str]:
     lines.append(
         f"checks     {passed} of {len(report.checks)} passed, {report.tensors_compared} tensors compared"
     )
+    lines.append(f"golden     {_golden(report)}")
     return lines
+
+
+def _golden(report: ConversionReport) -> str:
+    golden = report.contract.golden
+    if golden is None:
+        return "none: tflite-micro is not installed (pip install 'arenite[firmware]')"
+    return f"{golden.count} vectors by {golden.authority}"
 
 
 def bundle(report: BundleReport) -> list[str]:
@@ -115,12 +123,12 @@ def benchmark(report: BenchReport) -> list[str]:
     """What `arenite bench` prints."""
     engine, times = report.engine, report.latency
     latency = f"p50 {_ms(times.p50_ms)}  p90 {_ms(times.p90_ms)}  p99 {_ms(times.p99_ms)} ms"
-    minima = "" if report.valid else " (NOT VALID: a minimum was not reached)"
     lines = [
         f"engine     {engine.engine} {engine.version}, {engine.kernels} kernels, {engine.threads} threads",
         f"machine    {report.machine.cpu}",
         f"latency    {latency}",
-        f"rate       {report.queries_per_s:.1f} a second, {times.count} in {report.duration_s:.1f} s{minima}",
+        f"rate       {report.queries_per_s:.1f} a second, {times.count} in {report.duration_s:.1f} s",
+        f"valid      {_validity(report)}",
         f"energy     {report.energy}",
     ]
     return lines + (_stages(report) if report.stages else [])
@@ -146,6 +154,14 @@ def printable(value: object) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
     )
+
+
+def _validity(report: BenchReport) -> str:
+    from arenite.singlestream import SCENARIO_MIN_DURATION_S, SCENARIO_MIN_QUERIES
+
+    if report.valid:
+        return "yes, by the scenario's own minima"
+    return f"no, a quick look: SingleStream wants {SCENARIO_MIN_QUERIES:,} queries and {SCENARIO_MIN_DURATION_S:g} s"
 
 
 def _stages(report: BenchReport) -> list[str]:

@@ -12,15 +12,19 @@ Each command is thin over one function that returns a dataclass; `--json` prints
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
+import io
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
 
 from arenite._reports import print_json
 from arenite._text import printable
+from arenite.contract import COLOURS, CROPS, FILTERS, MEANINGS, NORMALISATIONS
 from arenite.errors import AreniteError, OutputError, UsageError
 
 __all__ = ["main"]
@@ -40,17 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
+    _mend_streams()
     try:
-        arguments = _parser().parse_args(words)
-        code = int(arguments.run(arguments))
-        sys.stdout.flush()
-        return code
+        return _run(words)
     except BrokenPipeError:
         # The reader went away, as `| head` does: nothing is wrong, and nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except KeyboardInterrupt:
-        print("\narenite: interrupted", file=sys.stderr)
+        _say("\narenite: interrupted")
         return _INTERRUPTED
     except AreniteError as error:
         return _fail(error, as_json, debug)
@@ -62,13 +64,57 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(AreniteError(what, cure=cure), as_json, debug)
 
 
+def _run(words: Sequence[str]) -> int:
+    # Flushed here, a full disk is an error like every other; at the interpreter's end it would be a traceback.
+    try:
+        arguments = _parser().parse_args(words)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    code = int(arguments.run(arguments))
+    sys.stdout.flush()
+    return code
+
+
+def _mend_streams() -> None:
+    """Streams that were closed swallow what is written; what a stream cannot encode is shown as an escape."""
+    if sys.stdout is None:
+        sys.stdout = _nowhere()
+    if sys.stderr is None:
+        sys.stderr = _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _drop_output() -> None:
+    """What is still to be written to standard output goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
 def _fail(error: AreniteError, as_json: bool, debug: bool) -> int:
     if debug:
-        traceback.print_exc(file=sys.stderr)
-    if as_json:
-        record = {"type": type(error).__name__, "what": error.what, "where": error.where, "cure": error.cure}
-        print_json({"error": record})
-    print(f"arenite: error: {printable(str(error))}", file=sys.stderr)
+        _say(traceback.format_exc().rstrip())
+    try:
+        if as_json:
+            record = {"type": type(error).__name__, "what": error.what, "where": error.where, "cure": error.cure}
+            print_json({"error": record})
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+    _say(f"arenite: error: {printable(str(error))}")
     return error.exit_code
 
 
@@ -93,6 +139,11 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, cure=f"See `{self.prog} --help`.")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # The original hides that the disk is full.
+        if message:
+            (file or sys.stderr).write(message)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -168,19 +219,22 @@ def _add_convert(commands: Any) -> None:
     parser = _command(commands, "convert", text)
     parser.add_argument("source", metavar="SOURCE", help=".keras or .h5 file, or SavedModel folder")
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
-    samples = "pictures, a folder of them, or an .npy or .npz file"
-    parser.add_argument("--calibration", required=True, nargs="+", metavar="PATH", help=samples)
-    parser.add_argument("--evaluation", nargs="+", metavar="PATH", help=f"held out: {samples}")
+    samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
+    parser.add_argument("--calibration", required=True, action="append", metavar="PATH", help=samples)
+    parser.add_argument("--evaluation", action="append", metavar="PATH", help=f"held out: {samples}")
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
-    parser.add_argument("--normalisation", metavar="NAME", help="symmetric, unit, imagenet or raw")
-    parser.add_argument("--colour", metavar="ORDER", help="RGB (default), BGR or GREY")
-    parser.add_argument("--crop", metavar="NAME", help="none (default) or centre")
+    _add_choice(parser, "--normalisation", tuple(NORMALISATIONS), "how the model was trained")
+    _add_choice(parser, "--colour", COLOURS, "order of the channels (default: RGB, or GREY for one channel)")
+    _add_choice(parser, "--crop", CROPS, "part of a picture that is taken (default: none)")
     parser.add_argument("--crop-fraction", type=float, metavar="F", help="part of a centre crop that is kept")
-    filters = "bilinear (default), bicubic, box, hamming, lanczos or nearest"
-    parser.add_argument("--filter", metavar="NAME", help=f"resize filter: {filters}")
+    _add_choice(parser, "--filter", FILTERS, "resize filter (default: bilinear)")
     shape = "for a model with open dimensions: 224 224 3"
     parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
-    parser.add_argument("--meaning", metavar="NAME", help="of the output: logits, probabilities or values")
+    _add_choice(parser, "--meaning", MEANINGS, "of the output (default: known by itself after a softmax)")
+
+
+def _add_choice(parser: argparse.ArgumentParser, option: str, choices: Sequence[str], text: str) -> None:
+    parser.add_argument(option, choices=choices, metavar="NAME", help=f"{text}: {', '.join(choices)}")
 
 
 def _add_inspect(commands: Any) -> None:
@@ -220,9 +274,8 @@ def _add_bench(commands: Any) -> None:
     text = "Time a model in this process, SingleStream: one inference after another."
     parser = _command(commands, "bench", text)
     parser.add_argument("model", metavar="MODEL", help="a .tflite file")
-    parser.add_argument(
-        "--picture", nargs="+", default=[], metavar="FILE", help="time the whole pipeline on these pictures"
-    )
+    pictures = "time the whole pipeline on a picture or a folder of them; repeat the option for several"
+    parser.add_argument("--picture", action="append", default=[], metavar="PATH", help=pictures)
     parser.add_argument(
         "--count", type=_positive, default=100, metavar="N", help="time at least N inferences (default: 100)"
     )

@@ -44,6 +44,7 @@ __all__ = [
     "Picture",
     "Quantised",
     "check_contract",
+    "checked_contract",
     "contract_of",
     "make_contract",
     "read_contract",
@@ -171,7 +172,11 @@ class Golden:
 
 @dataclass(frozen=True)
 class Contract:
-    """All that a model promises beside its graph."""
+    """All that a model promises beside its graph.
+
+    Attributes:
+        rounding: Rule by which golden outputs are computed; those of other rules are never written.
+    """
 
     name: str
     input: InputSpec
@@ -221,14 +226,20 @@ def normalisation_for(choice: str | Normalisation, colour: str) -> Normalisation
     channels = 1 if colour == "GREY" else 3
     if isinstance(choice, Normalisation):
         if len(choice.mean) != channels or len(choice.std) != channels:
-            raise wrong("input.picture.normalisation.mean", f"{channels} numbers for {colour}", choice.mean)
+            cure = f"Give {channels} number(s) each as mean and std."
+            expected = f"{channels} numbers for {colour}"
+            raise wrong("input.picture.normalisation.mean", expected, choice.mean, cure=cure)
         return choice
     if choice not in NORMALISATIONS:
-        raise wrong("input.picture.normalisation", "one of " + ", ".join(NORMALISATIONS), choice)
+        names = ", ".join(NORMALISATIONS)
+        cure = f"Choose {names}, or give a Normalisation of your own."
+        raise wrong("input.picture.normalisation", f"one of {names}", choice, cure=cure)
     scale, mean, std = NORMALISATIONS[choice]
     if colour == "GREY":
         if len(set(mean)) > 1 or len(set(std)) > 1:
-            raise wrong("input.picture.normalisation", "one with a single mean for a grey input", choice)
+            expected = "one with a single mean for a grey input"
+            cure = "Choose symmetric, unit or raw, or give a Normalisation with one mean and one std."
+            raise wrong("input.picture.normalisation", expected, choice, cure=cure)
         return Normalisation(scale, mean[:1], std[:1])
     step = -1 if colour == "BGR" else 1
     return Normalisation(scale, tuple(mean[::step]), tuple(std[::step]))
@@ -291,10 +302,28 @@ def make_contract(
         InputSpec(tensor.name, tensor.shape, layout, tensor.dtype, _quantised(tensor), picture),
         tuple(outputs),
     )
-    # One round trip checks every argument with the same messages as a file's contract.
-    contract = Contract.from_json(_json_or_error(contract, graph.path), graph.path)
-    check_contract(contract, graph)
-    return contract
+    try:
+        return checked_contract(contract, graph)
+    except ContractError as error:
+        # A file's contract has the same messages, but here it is an argument that must change.
+        raise ContractError(error.what, where=error.where, cure="Change the argument that it names.") from error
+
+
+def checked_contract(contract: Contract, graph: Graph) -> Contract:
+    """The contract, checked as one in a file is: each field, and against the model's tensors.
+
+    Raises:
+        ContractError: A field is no plain value or out of range, or contradicts the model.
+    """
+    if not isinstance(contract, Contract):
+        raise ContractError(
+            f"a {type(contract).__name__} was given as the contract",
+            where=graph.path,
+            cure="Give what arenite.make_contract or Contract.from_json returns.",
+        )
+    read = Contract.from_json(_json_or_error(contract, graph.path), graph.path)
+    check_contract(read, graph)
+    return read
 
 
 def _json_or_error(contract: Contract, where: str) -> str:
@@ -332,13 +361,14 @@ def check_contract(contract: Contract, graph: Graph) -> None:
     """Compare a contract with the tensors of its model.
 
     Raises:
-        ContractError: A shape, type or quantisation differs.
+        ContractError: A shape, type or quantisation differs, or the layout does not fit the shape.
     """
     if len(graph.inputs) != 1:
         raise wrong("input", "the only input of the model", f"{len(graph.inputs)} inputs", graph.path)
     if len(contract.outputs) != len(graph.outputs):
         raise wrong("outputs", f"a list of {len(graph.outputs)}", len(contract.outputs), graph.path)
     _check_tensor("input", contract.input, graph.tensors[graph.inputs[0]], graph.path)
+    _check_layout(contract.input, graph.path)
     for i, spec in enumerate(contract.outputs):
         _check_tensor(f"outputs[{i}]", spec, graph.tensors[graph.outputs[i]], graph.path)
 
@@ -355,6 +385,14 @@ def _check_tensor(path: str, spec: InputSpec | OutputSpec, tensor: Tensor, where
         raise wrong(f"{path}.dtype", f"'{tensor.dtype}' as in the model", spec.dtype, where)
     if spec.quantised != _quantised(tensor):
         raise wrong(f"{path}.quantised", f"{_quantised(tensor)} as in the model", spec.quantised, where)
+
+
+def _check_layout(spec: InputSpec, where: str) -> None:
+    if spec.layout == "flat":
+        return
+    channels = {"NHWC": 3, "NCHW": 1}[spec.layout]
+    if len(spec.shape) != 4 or spec.shape[channels] not in (1, 3):
+        raise wrong("input.layout", f"'{_layout(spec.shape)}' for {list(spec.shape)}", spec.layout, where)
 
 
 def _quantised(tensor: Tensor) -> Quantised | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 
 __all__ = ["DoctorReport", "Tool", "examine"]
@@ -23,7 +23,7 @@ class Tool:
         job: What it is for.
         kind: `package` or `program`.
         version: None when it is not installed.
-        needed: False for what only adds speed or a second opinion.
+        needed: False for what only adds speed or a second opinion, or has an alternative that is here.
         cure: How to install it.
     """
 
@@ -72,10 +72,17 @@ _PROGRAMS = (
     ("qemu-system-riscv32", "emulate", "--version", "qemu-system-misc"),
 )
 
+# Any one of these does the job.
+_ALTERNATIVES = {
+    "build": ("ziglang", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"),
+    "emulate": ("unicorn", "qemu-system-arm", "qemu-system-riscv32"),
+}
+
 
 def examine() -> DoctorReport:
     """Look at this machine; nothing is changed and nothing is imported."""
-    tools = (*(_package(*row) for row in _PACKAGES), *(_program(*row) for row in _PROGRAMS))
+    found = (*(_package(*row) for row in _PACKAGES), *(_program(*row) for row in _PROGRAMS))
+    tools = tuple(_with_alternatives(tool, found) for tool in found)
     jobs = {job: _can(job, tools) for job in dict.fromkeys(tool.job for tool in tools)}
     return DoctorReport(
         arenite=_version("arenite") or "not installed as a package",
@@ -90,6 +97,12 @@ def examine() -> DoctorReport:
 def _can(job: str, tools: tuple[Tool, ...]) -> bool:
     mine = [tool for tool in tools if tool.job == job]
     return all(tool.version for tool in mine if tool.needed)
+
+
+def _with_alternatives(tool: Tool, tools: tuple[Tool, ...]) -> Tool:
+    names = _ALTERNATIVES.get(tool.job, ())
+    replaced = tool.name in names and any(other.version for other in tools if other.name in names)
+    return replace(tool, needed=False) if replaced else tool
 
 
 def _package(name: str, job: str, extra: str, needed: bool) -> Tool:

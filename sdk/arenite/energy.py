@@ -8,6 +8,7 @@ Three tags exist: `measured` (a counter of this machine), `modelled` (declared j
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,8 @@ __all__ = ["Energy", "EnergyModel", "RaplDomain", "RaplMeter", "rapl_domains", "
 POWERCAP = Path("/sys/class/powercap")
 # The fastest wrap known is about a minute (2^32 x 15.3 uJ at 1 kW); twice a second leaves a wide margin.
 _POLL_S = 0.5
+# The counters tick about once a millisecond: a shorter window would be a few ticks' worth of guesswork.
+MIN_WINDOW_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -110,9 +113,12 @@ class RaplMeter:
 
     Args:
         root: Folder of the powercap tree.
+        min_window_s: A shorter block is too short for a figure: its energy is unknown.
     """
 
-    def __init__(self, root: Path = POWERCAP) -> None:
+    def __init__(self, root: Path = POWERCAP, min_window_s: float = MIN_WINDOW_S) -> None:
+        self._min_window_s = min_window_s
+        self._start = self._window_s = 0.0
         self._domains = rapl_domains(root)
         self._last: dict[RaplDomain, int] = {}
         self._total_uj = 0
@@ -129,6 +135,7 @@ class RaplMeter:
                 break
             self._last[domain] = value
         if not self._problem:
+            self._start = time.perf_counter()
             self._thread = threading.Thread(target=self._poll, name="arenite-rapl", daemon=True)
             self._thread.start()
         return self
@@ -140,6 +147,7 @@ class RaplMeter:
             self._stop.set()
             self._thread.join()
             self.sample()
+            self._window_s = time.perf_counter() - self._start
 
     def _poll(self) -> None:
         while not self._stop.wait(_POLL_S):
@@ -159,6 +167,9 @@ class RaplMeter:
         """Energy of one of `count` inferences in the block."""
         if self._problem:
             return Energy(None, "unknown", self._problem)
+        if self._window_s < self._min_window_s:
+            wanted = f"at least {self._min_window_s:g} s are needed"
+            return Energy(None, "unknown", f"the measured time of {self._window_s:.3f} s is too short, {wanted}")
         if self._total_uj <= 0:
             return Energy(None, "unknown", "the RAPL counters did not move: the measured time was too short")
         names = " + ".join(d.name for d in self._domains)

@@ -12,7 +12,9 @@ from typing import Any
 from arenite.contract import Contract, contract_json, contract_of
 from arenite.tflite_graph import Graph, Tensor, read_graph
 
-__all__ = ["InspectReport", "TensorSummary", "float_operators", "inspect_model"]
+__all__ = ["InspectReport", "TensorSummary", "activation_type", "float_operators", "inspect_model"]
+
+_INDEX_TYPES = {"bool", "int32", "int64"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class InspectReport:
 
     Attributes:
         format: tflite.
-        quantisation: `int8` when no operator computes in float, else `float` or `mixed`.
+        quantisation: Type of the activations: `int8`, `uint8`, `int16x8` (int16 with int8 weights), `float32`
+            or another single type, or `mixed`.
         operators: How many of each kind.
         float_operators: Those that compute in float, as `index kind`.
         weights_bytes: Constants of all operators.
@@ -65,13 +68,12 @@ def inspect_model(path: Path | str) -> InspectReport:
     graph = read_graph(path)
     contract: Contract | None = contract_of(graph)
     floats = float_operators(graph)
-    kind = "int8" if not floats else ("float" if len(floats) == len(graph.operators) else "mixed")
     return InspectReport(
         path=str(path),
         format="tflite",
         file_bytes=Path(path).stat().st_size,
         model_sha256=graph.sha256,
-        quantisation=kind,
+        quantisation=activation_type(graph),
         inputs=tuple(_summary(graph.tensors[i]) for i in graph.inputs),
         outputs=tuple(_summary(graph.tensors[i]) for i in graph.outputs),
         operators=dict(sorted(Counter(op.kind for op in graph.operators).items())),
@@ -81,6 +83,22 @@ def inspect_model(path: Path | str) -> InspectReport:
         contract=None if contract is None else contract_json(contract),
         metadata={name: len(content) for name, content in sorted(graph.metadata.items())},
     )
+
+
+def activation_type(graph: Graph) -> str:
+    """The one type of all activations, or `mixed`; int32, int64 and bool beside another are indices and shapes."""
+    touched = {i for op in graph.operators for i in (*op.inputs, *op.outputs) if i >= 0}
+    touched.update(graph.inputs, graph.outputs)
+    found = {graph.tensors[i].dtype for i in touched if not graph.tensors[i].is_constant}
+    found = found - _INDEX_TYPES or found
+    if len(found) != 1:
+        return "mixed"
+    kind = found.pop()
+    return "int16x8" if kind == "int16" and _has_int8_weights(graph, touched) else kind
+
+
+def _has_int8_weights(graph: Graph, touched: set[int]) -> bool:
+    return any(graph.tensors[i].is_constant and graph.tensors[i].dtype == "int8" for i in touched)
 
 
 def float_operators(graph: Graph) -> tuple[str, ...]:

@@ -40,7 +40,13 @@ def dequantise(values: npt.NDArray[Any], spec: OutputSpec) -> npt.NDArray[np.flo
 
 
 def top(values: npt.NDArray[Any], spec: OutputSpec, count: int = 5) -> tuple[Label, ...]:
-    """The `count` highest classes, highest first; equal scores in the order of their index."""
+    """The `count` highest classes, highest first; equal scores in the order of their index.
+
+    Raises:
+        UsageError: `count` is below 1.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise UsageError(f"the number of labels must be an integer of at least 1, not {count!r}")
     scores = dequantise(values, spec).reshape(-1)
     if spec.meaning == "logits":
         exponents = np.exp(scores - scores.max())
@@ -55,14 +61,23 @@ def read_labels(path: Path | str) -> tuple[str, ...]:
     """Labels from a UTF-8 text file, one a line; blank lines at the end do not count.
 
     Raises:
-        UsageError: The file cannot be read.
+        UsageError: The file cannot be read, or a label is empty.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        # A byte order mark is no part of the first label.
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"cannot read the labels ({error})",
             where=str(path),
             cure="Give a UTF-8 text file, one label a line.",
         ) from error
-    return tuple(line.strip() for line in text.rstrip().splitlines())
+    # Other separators that `splitlines` knows may be part of a label.
+    labels = tuple(line.strip() for line in text.rstrip().split("\n"))
+    if "" in labels:
+        raise UsageError(
+            f"line {labels.index('') + 1} of the labels is empty",
+            where=str(path),
+            cure="Give each class a label, one a line.",
+        )
+    return labels

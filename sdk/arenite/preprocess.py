@@ -9,6 +9,8 @@ does it: round(real / scale) half away from zero, plus the zero point, clamped. 
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -22,14 +24,41 @@ from arenite.errors import ContractError, UsageError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["PictureSource", "Preprocessor", "decode_picture", "quantise", "read_picture", "value_table"]
+__all__ = [
+    "PICTURE_SUFFIXES",
+    "PictureSource",
+    "Preprocessor",
+    "decode_picture",
+    "pictures_in",
+    "quantise",
+    "read_picture",
+    "value_table",
+]
 
 Array = npt.NDArray[Any]
 PictureSource = Union[str, Path, bytes, "Image", Array]
 
 # Formats whose decoders are pure Pillow code; others would run programs or are no photographs.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+PICTURE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _WIDE_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
+
+# What Pillow's readers raise on damaged files, beside its own errors.
+_DAMAGED = (
+    *(OSError, ValueError, SyntaxError, TypeError, ArithmeticError, LookupError, EOFError),
+    *(AttributeError, AssertionError, struct.error, zlib.error),
+)
+_ORIENTATION_TAG = 0x0112
+# Orientation of EXIF: what turns the picture upright. 1 is upright; other values mean nothing.
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 
 
 def read_picture(source: PictureSource) -> PictureSource:
@@ -48,6 +77,32 @@ def read_picture(source: PictureSource) -> PictureSource:
         ) from error
 
 
+def pictures_in(folder: Path, what: str) -> list[Path]:
+    """The pictures in a folder and the folders below it, sorted.
+
+    Args:
+        folder: Where to look.
+        what: Purpose of the pictures, for messages.
+
+    Raises:
+        UsageError: The folder cannot be read or holds no picture.
+    """
+    try:
+        files = sorted(p for p in folder.rglob("*") if p.is_file())
+    except OSError as error:
+        raise UsageError(f"cannot read the {what} folder ({error})", where=str(folder)) from error
+    pictures = [p for p in files if p.suffix.lower() in PICTURE_SUFFIXES]
+    if not pictures:
+        others = sorted({p.suffix or p.name for p in files})[:5]
+        held = f"only {', '.join(others)}" if others else "nothing"
+        raise UsageError(
+            f"the {what} folder holds no picture, {held}",
+            where=str(folder),
+            cure=f"Put pictures there ({', '.join(PICTURE_SUFFIXES)}).",
+        )
+    return pictures
+
+
 def decode_picture(source: PictureSource, orientation: str = "exif", where: str | None = None) -> Image:
     """Decode to an 8-bit RGB or grey image.
 
@@ -59,7 +114,7 @@ def decode_picture(source: PictureSource, orientation: str = "exif", where: str 
     Raises:
         UsageError: No picture, damaged, or more than 8 bits a channel.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, UnidentifiedImageError
 
     where = where or _name(source)
     source = read_picture(source)
@@ -71,17 +126,24 @@ def decode_picture(source: PictureSource, orientation: str = "exif", where: str 
         else:
             return Image.fromarray(_checked_array(source, where))
         image.load()
-        if orientation == "exif":
-            image = ImageOps.exif_transpose(image)
-        return _eight_bit(image, where)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        return _eight_bit(_upright(image) if orientation == "exif" else image, where)
+    except (*_DAMAGED, Image.DecompressionBombError) as error:
         unknown = isinstance(error, UnidentifiedImageError)
-        reason = "no known format" if unknown else str(error)
+        reason = "no known format" if unknown else str(error) or type(error).__name__
         raise UsageError(
             f"cannot decode the picture ({reason})",
             where=where,
             cure=f"Supported formats: {', '.join(_FORMATS)}.",
         ) from error
+
+
+def _upright(image: Image) -> Image:
+    """Turns the pixels as the EXIF tag says; nothing else of the EXIF data is read or kept."""
+    from PIL import Image as pil
+
+    turn = image.getexif().get(_ORIENTATION_TAG)
+    method = _TURNS.get(turn) if isinstance(turn, int) else None
+    return image if method is None else image.transpose(pil.Transpose[method])
 
 
 def _name(source: PictureSource) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.contract import Contract, check_contract, contract_of
+from arenite.contract import Contract, checked_contract, contract_of
 from arenite.engines.litert import EngineReport, LiteRt
 from arenite.errors import ContractError, UsageError
 from arenite.labels import Label, top
@@ -27,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 class StaleOutputError(UsageError):
-    """An output view was read after the session ran again."""
+    """An output view was read before the session's first run, or after the session ran again."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Classification:
 class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
     """Read-only view on an output tensor, good until the next run.
 
-    It lives on the engine's memory and keeps the engine alive. Reading it after the next run raises
-    `StaleOutputError` instead of showing another inference's numbers; `copy()` and `numpy.asarray` give
-    arrays of your own. Everything that an array can do works on it, on a copy.
+    It lives on the engine's memory and keeps the engine alive. Reading it before the first run or after the
+    next one raises `StaleOutputError` instead of showing what is no answer of this inference; `copy()` and
+    `numpy.asarray` give arrays of your own. Everything that an array can do works on it, on a copy.
     """
 
     def __init__(self, view: Array, generation: list[int]) -> None:
@@ -62,6 +63,11 @@ class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
         self._born = generation[0]
 
     def _fresh(self) -> Array:
+        if self._generation[0] == 0:
+            raise StaleOutputError(
+                "the session has not run yet, so there is no output",
+                cure="Fill session.input, call session.run(), then read session.output.",
+            )
         if self._generation[0] != self._born:
             raise StaleOutputError(
                 "the output is stale: the session ran again after it was taken",
@@ -104,6 +110,24 @@ class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return len(self._view)
 
+    def __bool__(self) -> bool:
+        return bool(self._fresh())
+
+    def __int__(self) -> int:
+        return int(self._fresh().item())
+
+    def __float__(self) -> float:
+        return float(self._fresh().item())
+
+    def __complex__(self) -> complex:
+        return complex(self._fresh().item())
+
+    def __index__(self) -> int:
+        return operator.index(self._fresh().item())
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._fresh()
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.copy())
 
@@ -117,6 +141,8 @@ class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         if self._generation[0] != self._born:
             return f"OutputView(stale, {self.dtype}{list(self.shape)})"
+        if self._generation[0] == 0:
+            return f"OutputView(not run yet, {self.dtype}{list(self.shape)})"
         return f"OutputView({self._view!r})"
 
 
@@ -158,7 +184,7 @@ class Session:
 
     @property
     def outputs(self) -> tuple[OutputView, ...]:
-        """Read-only views on the output tensors; they raise once stale."""
+        """Read-only views on the output tensors; reading one raises before the first run and once stale."""
         return tuple(OutputView(view, self._generation) for view in self._engine.outputs)
 
     @property
@@ -208,7 +234,7 @@ class Session:
 
         Raises:
             ContractError: The contract does not say how a picture becomes the input.
-            UsageError: The picture cannot be read or decoded.
+            UsageError: The picture cannot be read or decoded, or `top_k` is below 1.
         """
         spec = self._known_contract().outputs[0]
         preprocessor = self.preprocessor
@@ -241,8 +267,5 @@ def open_session(
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise UsageError(f"threads must be an integer of at least 1, not {threads!r}")
     graph = read_graph(path)
-    if contract is None:
-        contract = contract_of(graph)
-    else:
-        check_contract(contract, graph)
+    contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
     return Session(graph, LiteRt(graph, threads, kernels), contract)
