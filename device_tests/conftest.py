@@ -18,6 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from support.graph_batch import prebuild
+from support.host_compiler import HostCompiler, find_compiler
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -77,3 +80,18 @@ def arenite_command(repository: Path) -> Callable[..., subprocess.CompletedProce
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def compiler() -> HostCompiler:
+    """A compiler for this computer with the sanitisers that it has, or a skip."""
+    found = find_compiler(sanitise=True)
+    if found is None:
+        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
+    return found
+
+
+@pytest.fixture(scope="session")
+def prebuilt(compiler: HostCompiler, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Kernels and executor, compiled once for all batches of graphs."""
+    return prebuild(compiler, tmp_path_factory.mktemp("kernels"))

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from arenite.errors import DoesNotFitError, OutputError, ToolchainError, UsageError
+from arenite._manifest import read_manifest
+from arenite.errors import DoesNotFitError, OutputError, ToolchainError
 from arenite.progress import Progress, silent
 from arenite_codegen.boards import Board, load_board
 from arenite_codegen.elf import ALLOC, NOBITS, WRITE, ElfFile, read_elf
@@ -66,7 +67,7 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
         OutputError: The output cannot be written.
     """
     bundle_dir = Path(bundle_dir)
-    manifest = _read_manifest(bundle_dir)
+    manifest = read_manifest(bundle_dir)
     board = load_board(bundle_dir / "board")
     tools = find_toolchain(board, toolchain)
     out = bundle_dir / "build"
@@ -84,26 +85,6 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
         report = replace(report, stack_bytes=bound, stack_is_bound=True)
     _write_report(out / "build.json", board, manifest, tools, report)
     return report
-
-
-def _read_manifest(bundle_dir: Path) -> dict[str, Any]:
-    path = bundle_dir / "manifest.json"
-    cure = "Give the folder that `arenite bundle` wrote"
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        problem = "this folder is not a bundle: it has no readable manifest.json"
-        raise UsageError(problem, where=str(bundle_dir), cure=cure) from error
-    except ValueError as error:
-        raise UsageError("the manifest is not valid JSON", where=str(path), cure=cure) from error
-    if not _has_lists(manifest, "sources", "include_dirs"):
-        problem = "the manifest lacks its lists `sources` and `include_dirs`"
-        raise UsageError(problem, where=str(path), cure=cure)
-    return dict(manifest)
-
-
-def _has_lists(manifest: Any, *names: str) -> bool:
-    return isinstance(manifest, dict) and all(isinstance(manifest.get(name), list) for name in names)
 
 
 def _compile_all(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, progress: Progress) -> list[str]:

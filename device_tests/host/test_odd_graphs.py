@@ -17,8 +17,8 @@ from arenite_codegen import bundle
 from arenite_codegen.build import build
 from arenite_codegen.host import HostModel
 from support.builder import ModelBuilder
-from support.graph_batch import GraphBatch, prebuild
-from support.host_compiler import find_compiler
+from support.graph_batch import GraphBatch
+from support.host_compiler import HostCompiler
 
 Array = npt.NDArray[Any]
 GRID = {"scales": [0.1], "zero_points": [3]}
@@ -197,7 +197,7 @@ def test_a_tensor_that_two_operators_write_is_corrupt(tmp_path: Path) -> None:
     refused(builder.finish([x], [y]), tmp_path, "another operator has written", ModelError)
 
 
-def test_a_bias_at_the_end_of_int32_folds_without_undefined_behaviour(tmp_path: Path) -> None:
+def test_a_bias_at_the_end_of_int32_is_no_undefined_behaviour(compiler: HostCompiler, prebuilt: list[Path]) -> None:
     """The reference adds nothing to it (every input is at the zero point), the folded sum passes the end on its way."""
     builder = ModelBuilder()
     x = builder.tensor("x", (1, 64), "int8", scales=[0.1], zero_points=[-128])
@@ -207,12 +207,9 @@ def test_a_bias_at_the_end_of_int32_folds_without_undefined_behaviour(tmp_path: 
     options = {"fusedActivationFunction": 0, "keepNumDims": False}
     builder.operator("FULLY_CONNECTED", [x, weights, bias], [y], version=4, options="FullyConnectedOptions", **options)
     model = builder.finish([x], [y])
-    compiler = find_compiler(sanitise=True)
-    if compiler is None:
-        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
     vector = [np.full((1, 64), -128, np.int8)]
     expected = reference_outputs(model, [vector])[0]
-    with GraphBatch([model], compiler, prebuild(compiler, tmp_path)) as batch:
+    with GraphBatch([model], compiler, prebuilt) as batch:
         assert batch.run(0, vector, expected, offset=0, mode=0)[0].tobytes() == expected[0].tobytes()
 
 

@@ -12,26 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from support.graph_batch import prebuild
 from support.graphs import KINDS, GraphCase, graph_cases, random_graph, random_graphs
-from support.host_compiler import HostCompiler, find_compiler
+from support.host_compiler import HostCompiler
 from support.random_graphs_cli import check_cases, check_graphs
 from support.tflm import TflmModel
 
 BATCHES, BATCH = 10, 50
-
-
-@pytest.fixture(scope="module")
-def compiler() -> HostCompiler:
-    found = find_compiler(sanitise=True)
-    if found is None:
-        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
-    return found
-
-
-@pytest.fixture(scope="module")
-def prebuilt(compiler: HostCompiler, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return prebuild(compiler, tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

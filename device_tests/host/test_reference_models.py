@@ -12,8 +12,8 @@ from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from arenite_codegen.build import build
 from arenite_codegen.host import HostModel
-from support.graph_batch import GraphBatch, prebuild
-from support.host_compiler import HostCompiler, find_compiler
+from support.graph_batch import GraphBatch
+from support.host_compiler import HostCompiler
 from support.reference_models import REFERENCE_MODELS, random_inputs, sample_inputs
 
 VECTORS = 20
@@ -33,19 +33,6 @@ def test_outputs_equal_the_reference(shared_data: Path, tmp_path: Path, name: st
         got = compiled.run([vector])
         assert got[0].tobytes() == outputs[0].tobytes(), f"vector {position}"
     assert report.mac_factor == 1.0
-
-
-@pytest.fixture(scope="module")
-def compiler() -> HostCompiler:
-    found = find_compiler(sanitise=True)
-    if found is None:
-        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
-    return found
-
-
-@pytest.fixture(scope="module")
-def prebuilt(compiler: HostCompiler, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return prebuild(compiler, tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.mark.reference

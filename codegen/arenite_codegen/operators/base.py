@@ -229,6 +229,29 @@ def folded_bias(bias: Array, weights: Array, zero_point: int) -> Array:
     return folded
 
 
+def mac_parameters(
+    context: Context, source: Tensor, by_channel: Array, scales: tuple[Array, Array]
+) -> dict[str, Array | int]:
+    """Kernel parameters from the accumulator to the output byte.
+
+    Args:
+        by_channel: int8 weights, output channel first.
+        scales: Multipliers and shifts, one for each output channel or one for all.
+    """
+    zero_point = quantisation(context, source).zero_point
+    act_min, act_max = activation_range(context, context.output)
+    return {
+        "bias": folded_bias(bias_values(context, 2, len(by_channel)), by_channel, zero_point),
+        "multiplier": scales[0],
+        "shift": scales[1],
+        "per_channel": int(scales[0].size > 1),
+        "in_zero_point": zero_point,
+        "out_zero_point": quantisation(context, context.output).zero_point,
+        "act_min": act_min,
+        "act_max": act_max,
+    }
+
+
 # Output channels whose weights conv_2d_s8 reads interleaved.
 CONV_LANES = 4
 

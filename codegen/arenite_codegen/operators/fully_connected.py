@@ -9,11 +9,9 @@ from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import (
     Array,
     Context,
-    activation_range,
-    bias_values,
     channel_multipliers,
-    folded_bias,
     interleaved,
+    mac_parameters,
     multiplier,
     quantisation,
     refuse,
@@ -34,9 +32,6 @@ def lower(context: Context) -> Layer:
     rows = item_bytes // depth
     if rows * depth != item_bytes or output.elements != context.batch * rows * out_c:
         raise refuse(context, f"{source} does not divide into rows of {depth}, or {output} into rows of {out_c}")
-    quant_in, quant_out = quantisation(context, source), quantisation(context, output)
-    multipliers, shifts = _multipliers(context, out_c)
-    act_min, act_max = activation_range(context, output)
     return context.build.layer(
         context,
         kernel="conv_2d_s8",
@@ -45,10 +40,7 @@ def lower(context: Context) -> Layer:
         macs=rows * weights.size,
         parameters={
             "weights": interleaved(weights),
-            "bias": folded_bias(bias_values(context, 2, out_c), weights, quant_in.zero_point),
-            "multiplier": multipliers,
-            "shift": shifts,
-            "per_channel": int(multipliers.size > 1),
+            **mac_parameters(context, source, weights, _multipliers(context, out_c)),
             "in_w": 1,
             "in_c": depth,
             "out_w": 1,
@@ -58,10 +50,6 @@ def lower(context: Context) -> Layer:
             "stride_w": 1,
             "dilation_w": 1,
             "pad_left": 0,
-            "in_zero_point": quant_in.zero_point,
-            "out_zero_point": quant_out.zero_point,
-            "act_min": act_min,
-            "act_max": act_max,
         },
     )
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from arenite._manifest import read_manifest
 from arenite.device.client import Device, Identity, RunResult, open_device
 from arenite.device.emulators import EMULATORS, EmulatedBoard, start_emulator
 from arenite.device.host_runner import HostBoard
@@ -75,7 +75,8 @@ def verify(bundle_dir: Path, on: str = "emulator", progress: Progress | None = N
         LinkError: The board does not answer, or holds another model.
     """
     bundle_dir = Path(bundle_dir)
-    manifest = _read_manifest(bundle_dir)
+    manifest = read_manifest(bundle_dir)
+    _check_vectors(manifest, bundle_dir)
     with _connect(bundle_dir, on) as (device, board):
         identity = device.identity
         _check_identity(identity, manifest, device)
@@ -144,23 +145,10 @@ def _compare(device: Device, vector: int, expected: list[bytes]) -> FirstDiffere
     return None
 
 
-def _read_manifest(bundle_dir: Path) -> dict[str, Any]:
-    path = bundle_dir / "manifest.json"
-    cure = "Give the folder that `arenite bundle` wrote"
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        problem = "this folder is not a bundle: it has no readable manifest.json"
-        raise UsageError(problem, where=str(bundle_dir), cure=cure) from error
-    except ValueError as error:
-        raise UsageError("the manifest is not valid JSON", where=str(path), cure=cure) from error
-    vectors = manifest.get("vectors") if isinstance(manifest, dict) else None
-    if not isinstance(vectors, dict) or not isinstance(vectors.get("count"), int):
-        raise UsageError("the manifest does not say which vectors there are", where=str(path), cure=cure)
-    if vectors["count"] < 1:
+def _check_vectors(manifest: dict[str, Any], bundle_dir: Path) -> None:
+    if manifest["vectors"]["count"] < 1:
         cure = "Bundle the model again with the package tflite-micro installed: it makes the vectors"
         raise UsageError("the bundle has no golden vectors to compare with", where=str(bundle_dir), cure=cure)
-    return dict(manifest)
 
 
 def _check_identity(identity: Identity, manifest: dict[str, Any], device: Device) -> None:
