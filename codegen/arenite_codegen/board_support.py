@@ -11,6 +11,7 @@ from pathlib import Path
 from arenite.errors import OutputError
 from arenite_codegen.board_model import Board
 from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, UARTS
+from arenite_codegen.render import render
 
 __all__ = ["copy_support", "firmware_folder"]
 
@@ -103,17 +104,9 @@ def _render_support(board: Board, to: Path, context: dict[str, object]) -> list[
 
 
 def _render(template: str, to: Path, context: Mapping[str, object]) -> str:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(firmware_folder("startup")),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     name = template.removesuffix(".j2")
-    (to / name).write_text(environment.get_template(template).render(context), encoding="utf-8", newline="\n")
+    text = render(template, context, firmware_folder("startup"))
+    (to / name).write_text(text, encoding="utf-8", newline="\n")
     return name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module, resources
+from pathlib import Path
 from typing import Any
 
 from arenite.errors import MissingToolError
@@ -12,8 +13,11 @@ from arenite.errors import MissingToolError
 __all__ = ["c_string", "render"]
 
 
-def render(template: str, context: Mapping[str, Any]) -> str:
-    """A template of `templates/` with its values; a value that is missing is an error.
+def render(template: str, context: Mapping[str, Any], folder: Path | None = None) -> str:
+    """A template with its values; a value that is missing is an error.
+
+    Args:
+        folder: Where the template lies; None for `templates/` beside this module.
 
     Raises:
         MissingToolError: Jinja2 is not installed.
@@ -25,7 +29,7 @@ def render(template: str, context: Mapping[str, Any]) -> str:
             "Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'"
         ) from error
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(str(resources.files("arenite_codegen") / "templates")),
+        loader=jinja2.FileSystemLoader(str(folder or resources.files("arenite_codegen") / "templates")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
