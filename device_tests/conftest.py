@@ -10,7 +10,6 @@ Tests that need the reference models and pictures find them beside the checkout,
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -44,19 +43,6 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the reference models (../shared/data) are not beside this checkout")
     return folder
-
-
-@pytest.fixture(scope="session")
-def need_tool() -> Callable[[str], str]:
-    """Returns a program's path, or skips the test that asked for it."""
-
-    def find(name: str) -> str:
-        path = shutil.which(name)
-        if path is None:
-            pytest.skip(f"{name} is not installed")
-        return path
-
-    return find
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
+from arenite._manifest import MANIFEST
 from arenite.errors import DoesNotFitError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
@@ -30,7 +31,6 @@ from arenite_codegen.vectors import Vectors, make_vectors
 
 __all__ = ["BundleReport", "OperatorReport", "bundle"]
 
-MANIFEST = "manifest.json"
 FORMAT = 1
 
 

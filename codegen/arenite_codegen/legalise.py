@@ -18,7 +18,7 @@ from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Tensor, printable
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, Value
 from arenite_codegen.operators import LOWERINGS
-from arenite_codegen.operators.base import Context, refuse, same_quantisation
+from arenite_codegen.operators.base import Context, is_on_a_grid, refuse, same_quantisation
 from arenite_codegen.operators.movement import pad_amounts
 from arenite_codegen.operators.shapes import check_output_shape
 
@@ -77,20 +77,12 @@ def _check_dtypes(graph: Graph) -> None:
             )
         if tensor.elements == 0:
             raise UnsupportedOperatorError(f"{tensor} is empty", where=graph.path, cure="Fix the input shape.")
-        if not _is_on_a_grid(tensor):
+        if not is_on_a_grid(tensor):
             raise UnsupportedOperatorError(
                 f"{tensor} has no valid per-tensor scale and zero point",
                 where=graph.path,
                 cure="Convert it with full-INT8 quantisation.",
             )
-
-
-def _is_on_a_grid(tensor: Tensor) -> bool:
-    quant = tensor.quantisation
-    if quant is None or len(quant.scales) != 1:
-        return False
-    limits = np.iinfo(tensor.dtype)
-    return bool(np.isfinite(quant.scale) and quant.scale > 0 and limits.min <= quant.zero_point <= limits.max)
 
 
 def _check_counts(graph: Graph, batch: int) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -371,11 +371,6 @@ def check_contract(contract: Contract, graph: Graph) -> None:
     _check_layout(contract.input, graph.path)
     for i, spec in enumerate(contract.outputs):
         _check_tensor(f"outputs[{i}]", spec, graph.tensors[graph.outputs[i]], graph.path)
-
-
-def with_golden(contract: Contract, golden: Golden) -> Contract:
-    """The same contract with reference vectors."""
-    return replace(contract, golden=golden)
 
 
 def _check_tensor(path: str, spec: InputSpec | OutputSpec, tensor: Tensor, where: str) -> None:

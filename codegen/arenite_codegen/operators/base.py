@@ -17,15 +17,24 @@ if TYPE_CHECKING:
     from arenite_codegen.legalise import Builder
 
 __all__ = [
+    "ACTIVATION_NONE",
     "Array",
     "Context",
+    "PADDING_SAME",
+    "PADDING_VALID",
     "RowShape",
     "activation_range",
     "channel_multipliers",
+    "interleaved",
+    "is_on_a_grid",
+    "mac_parameters",
     "multiplier",
     "padding",
+    "quantisation",
     "refuse",
+    "row_shape",
     "same_quantisation",
+    "weight_scales",
 ]
 
 Array = npt.NDArray[Any]
@@ -120,6 +129,15 @@ def row_shape(tensor: Tensor, batch: int, context: Context) -> RowShape:
     return RowShape(int(np.prod(padded[:-2], dtype=np.int64)), padded[-2], padded[-1])
 
 
+def is_on_a_grid(tensor: Tensor) -> bool:
+    """Whether a tensor of bytes has one scale, positive and finite, and a zero point in its range."""
+    quant = tensor.quantisation
+    if quant is None or len(quant.scales) != 1:
+        return False
+    limits = np.iinfo(tensor.dtype)
+    return bool(np.isfinite(quant.scale) and quant.scale > 0 and limits.min <= quant.zero_point <= limits.max)
+
+
 def quantisation(context: Context, tensor: Tensor, dtypes: tuple[str, ...] = ("int8",)) -> Quantisation:
     """The per-tensor quantisation of an activation, checked against what the kernels take."""
     if tensor.dtype not in dtypes:
@@ -130,8 +148,7 @@ def quantisation(context: Context, tensor: Tensor, dtypes: tuple[str, ...] = ("i
         raise refuse(context, f"{tensor} has no quantisation", "Convert it with full-INT8 quantisation.")
     if len(found.scales) != 1:
         raise refuse(context, f"{tensor} is quantised per channel, activations must have one scale")
-    low, high = (-128, 127) if tensor.dtype == "int8" else (0, 255)
-    if not (np.isfinite(found.scale) and found.scale > 0) or not low <= found.zero_point <= high:
+    if not is_on_a_grid(tensor):
         raise refuse(context, f"{tensor} has scale {found.scale} and zero point {found.zero_point}")
     return found
 

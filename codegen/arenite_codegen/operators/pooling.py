@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from arenite_codegen.network import Layer, Mode, Read
-from arenite_codegen.operators.base import Context, activation_range, padding, refuse, same_quantisation
+from arenite_codegen.operators.base import Context, activation_range, refuse, same_quantisation
+from arenite_codegen.operators.windowed import window_read
 
 __all__ = ["lower_average", "lower_max"]
 
@@ -53,33 +54,17 @@ def _lower_global(context: Context) -> Layer:
 
 def _lower_window(context: Context, kernel: str) -> Layer:
     same_quantisation(context, context.input(0), context.output)
-    source, out = context.rows(context.input(0)), context.rows(context.output)
     attributes = context.operator.attributes
-    kernel_h, kernel_w = attributes["filter_height"], attributes["filter_width"]
-    stride_h, stride_w = attributes["stride_h"], attributes["stride_w"]
-    pad_top = padding(context, source.height, kernel_h, stride_h, 1, out.height)
-    pad_left = padding(context, source.width, kernel_w, stride_w, 1, out.width)
+    window = (attributes["filter_height"], attributes["filter_width"])
+    read, geometry = window_read(context, context.input(0), window)
     act_min, act_max = activation_range(context, context.output)
-    read = Read(
-        value=context.build.value(context.input(0)),
-        rows=source.height,
-        row_bytes=source.row_bytes,
-        window=kernel_h,
-        stride=stride_h,
-        pad_top=pad_top,
-    )
     return context.build.layer(
         context,
         kernel=kernel,
         reads=(read,),
         parameters={
-            "in_w": source.width,
-            "channels": source.channels,
-            "out_w": out.width,
-            "kernel_h": kernel_h,
-            "kernel_w": kernel_w,
-            "stride_w": stride_w,
-            "pad_left": pad_left,
+            **geometry,
+            "channels": context.rows(context.input(0)).channels,
             "act_min": act_min,
             "act_max": act_max,
         },
