@@ -19,7 +19,7 @@ __all__ = ["Emitted", "emit"]
 
 Array = npt.NDArray[Any]
 
-RUNTIME_VERSION = 1
+RUNTIME_VERSION = 2
 _C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
 _DTYPE_CODES = {"int8": 0, "uint8": 1}
 
@@ -101,7 +101,8 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "version": RUNTIME_VERSION,
         "arena_bytes": plan.arena_bytes,
         "batch": network.batch,
-        "counters_offset": plan.counters,
+        "region_bytes": [plan.arena_bytes],
+        "counters_place": plan.counters,
         "inputs": [_io(io, plan) for io in network.inputs],
         "outputs": [_io(io, plan) for io in network.outputs],
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
@@ -141,11 +142,11 @@ def _layer(
         "operator": layer.operator,
         "parameters": parameters,
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
-        "out_offset": rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output],
+        "out_place": rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output],
         "out_row_bytes": value.row_bytes,
         "out_item_bytes": value.item_bytes,
         "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows[layer.output],
-        "scratch_offset": plan.scratch.get(layer.index),
+        "scratch_place": plan.scratch.get(layer.index),
         "accumulates": int(layer.mode is Mode.ACCUMULATE),
     }
 
@@ -164,7 +165,7 @@ def _read(
         offset, ring_rows = rows.first[read.value], 0
     return {
         "constant": constant,
-        "offset": offset,
+        "place": offset,
         "row_bytes": read.row_bytes,
         "item_bytes": value.item_bytes,
         "rows": read.rows,
@@ -179,7 +180,7 @@ def _read(
 def _io(io: IoTensor, plan: Plan) -> dict[str, Any]:
     return {
         "name": io.name,
-        "offset": plan.values.get(io.value, 0),
+        "place": plan.values.get(io.value, 0),
         "bytes": io.bytes,
         "dtype": _DTYPE_CODES[io.dtype],
         "zero_point": io.zero_point,

@@ -18,6 +18,7 @@ __all__ = ["HostModel", "ModelStruct"]
 Array = npt.NDArray[Any]
 _DTYPES = (np.dtype(np.int8), np.dtype(np.uint8))
 _ALIGNMENT = 16
+_REGION_SHIFT = 28
 
 
 class IoStruct(ctypes.Structure):
@@ -25,7 +26,7 @@ class IoStruct(ctypes.Structure):
 
     _fields_ = [
         ("name", ctypes.c_char_p),
-        ("offset", ctypes.c_uint32),
+        ("place", ctypes.c_uint32),
         ("bytes", ctypes.c_uint32),
         ("dtype", ctypes.c_uint8),
         ("zero_point", ctypes.c_int16),
@@ -38,6 +39,7 @@ class ModelStruct(ctypes.Structure):
 
     _fields_ = [
         ("arena_bytes", ctypes.c_uint32),
+        ("region_bytes", ctypes.POINTER(ctypes.c_uint32)),
         ("sha256", ctypes.POINTER(ctypes.c_uint8)),
         ("inputs", ctypes.POINTER(IoStruct)),
         ("outputs", ctypes.POINTER(IoStruct)),
@@ -46,9 +48,10 @@ class ModelStruct(ctypes.Structure):
         ("row_table", ctypes.c_void_p),
         ("row_unit", ctypes.c_uint32),
         ("step_count", ctypes.c_uint32),
-        ("counters_offset", ctypes.c_uint32),
+        ("counters_place", ctypes.c_uint32),
         ("layer_count", ctypes.c_uint16),
         ("batch", ctypes.c_uint16),
+        ("region_count", ctypes.c_uint8),
         ("input_count", ctypes.c_uint8),
         ("output_count", ctypes.c_uint8),
         ("row_fed", ctypes.c_uint8),
@@ -60,7 +63,7 @@ class FeedStruct(ctypes.Structure):
 
     _fields_ = [
         ("model", ctypes.c_void_p),
-        ("arena", ctypes.c_void_p),
+        ("memory", ctypes.c_void_p),
         ("step", ctypes.c_uint32),
         ("left", ctypes.c_uint16),
         ("item", ctypes.c_uint16),
@@ -73,7 +76,7 @@ class HostModel:
     Args:
         library: The shared library that a bundle for the board `host` builds.
         symbol: Name of the model in it.
-        misalign: Start the arena this many 4-byte words behind a 16-byte boundary.
+        misalign: Start each region this many 4-byte words behind a 16-byte boundary.
 
     Raises:
         ToolchainError: The library cannot be loaded or holds no such model.
@@ -92,9 +95,10 @@ class HostModel:
         self._run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         self._library.arenite_row_bytes.restype = ctypes.c_uint32
         self.arena_bytes = int(self._model.arena_bytes)
-        self._memory = np.zeros(self.arena_bytes + 2 * _ALIGNMENT, np.uint8)
-        start = -self._memory.ctypes.data % _ALIGNMENT + 4 * misalign
-        self.arena = self._memory[start : start + self.arena_bytes]
+        self.regions = [
+            _aligned(size, 4 * misalign) for size in self._model.region_bytes[: self._model.region_count]
+        ]
+        self.memory = (ctypes.c_void_p * len(self.regions))(*(region.ctypes.data for region in self.regions))
 
     def run(self, inputs: list[Array]) -> list[Array]:
         """One inference.
@@ -117,22 +121,34 @@ class HostModel:
                     f"input {position} is {values.dtype}[{values.size}], expected {_DTYPES[io.dtype]}[{io.bytes}]"
                 )
             if not self._model.row_fed:
-                self.arena[io.offset : io.offset + io.bytes] = np.ascontiguousarray(values).ravel().view(np.uint8)
+                self.view(io)[:] = np.ascontiguousarray(values).ravel().view(np.uint8)
         if self._model.row_fed:
             self._feed(np.ascontiguousarray(inputs[0]))
         else:
-            self._run(ctypes.addressof(self._model), self.arena.ctypes.data)
+            self._run(ctypes.addressof(self._model), self.memory)
         return [
-            self.arena[io.offset : io.offset + io.bytes].view(_DTYPES[io.dtype]).copy()
-            for io in self._model.outputs[: self._model.output_count]
+            self.view(io).view(_DTYPES[io.dtype]).copy() for io in self._model.outputs[: self._model.output_count]
         ]
+
+    def view(self, io: IoStruct) -> npt.NDArray[np.uint8]:
+        """The bytes of an input or output."""
+        offset = io.place & ((1 << _REGION_SHIFT) - 1)
+        region: npt.NDArray[np.uint8] = self.regions[io.place >> _REGION_SHIFT]
+        return region[offset : offset + io.bytes]
 
     def _feed(self, frame: Array) -> None:
         feed = ctypes.byref(FeedStruct())
-        self._library.arenite_begin(feed, ctypes.byref(self._model), ctypes.c_void_p(self.arena.ctypes.data))
+        self._library.arenite_begin(feed, ctypes.byref(self._model), self.memory)
         data, at = frame.tobytes(), 0
         while row_bytes := int(self._library.arenite_row_bytes(feed)):
             self._library.arenite_feed_row(feed, data[at : at + row_bytes], ctypes.c_uint32(row_bytes))
             at += row_bytes
         if at != len(data) or self._library.arenite_end(feed) != 0:
             raise ToolchainError(f"the compiled model took {at} bytes of rows, the input has {len(data)}")
+
+
+def _aligned(size: int, behind: int) -> npt.NDArray[np.uint8]:
+    """Zeros that start `behind` bytes after a 16-byte boundary."""
+    memory = np.zeros(size + 2 * _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT + behind
+    return memory[start : start + size]

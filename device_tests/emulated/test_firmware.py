@@ -165,7 +165,7 @@ def _edit_model(bundle: Path, code: str) -> None:
     model = bundle / "runtime" / "arenite.c"
     text = model.read_text()
     at = text.index("void arenite_run(")
-    body = text[at:].replace("{\n", "{\n    (void)extra(arena);\n", 1)
+    body = text[at:].replace("{\n", "{\n    (void)extra(memory[0]);\n", 1)
     model.write_text(text[:at] + code.lstrip() + "\n" + body)
 
 
@@ -438,7 +438,7 @@ def test_a_compiler_that_is_told_of_another_chip_does_not_build(
     ("name", "change", "region", "missing"),
     [
         ("qemu-mps2-an386", ("length = 655360", "length = 8192"), "sram", range(2500, 4000)),
-        ("qemu-mps2-an500", ("length = 0x400000", "length = 1024"), "flash", range(800, 3000)),
+        ("qemu-mps2-an500", ("length = 0x400000", "length = 1024"), "flash", range(800, 3300)),
         ("qemu-riscv32", ("length = 409600", "length = 8192"), "sram", range(2500, 4000)),
     ],
 )
@@ -495,6 +495,6 @@ def test_a_build_is_the_same_twice_and_says_its_sizes(tmp_path: Path, board_name
     assert reports[0].elf.read_bytes() == reports[1].elf.read_bytes()
     assert (tmp_path / "a/build/build.json").read_bytes() == (tmp_path / "b/build/build.json").read_bytes()
     assert reports[0].weights_bytes == 40  # 37, rounded up to words
-    assert 1500 < reports[0].code_bytes < 4500
+    assert 1500 < reports[0].code_bytes < 4800
     assert reports[0].data_bytes == 0
     assert 1040 < reports[0].bss_bytes < 1300

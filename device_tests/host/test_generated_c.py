@@ -63,9 +63,10 @@ def test_a_cpp_program_links_the_model(tmp_path: Path) -> None:
     (tmp_path / "main.cpp").write_text(
         '#include "arenite_model.h"\n'
         "alignas(16) static uint8_t arena[ARENITE_MODEL_ARENA_BYTES];\n"
+        "static uint8_t *const memory[] = {arena};\n"
         "int main() {\n"
-        "    arenite_run(&arenite_model, arena);\n"
-        "    return arenite_input(&arenite_model, arena, 0) == nullptr;\n"
+        "    arenite_run(&arenite_model, memory);\n"
+        "    return arenite_input(&arenite_model, memory, 0) == nullptr;\n"
         "}\n"
     )
     zig = [sys.executable, "-m", "ziglang"]

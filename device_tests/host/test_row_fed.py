@@ -90,7 +90,7 @@ def test_rows_of_a_wrong_size_or_number_are_errors(tmp_path: Path) -> None:
     compiled = HostModel(build(tmp_path / "b").elf)
     expected = compiled.run(list(case.inputs))[0]
     library, feed = compiled._library, ctypes.byref(FeedStruct())
-    library.arenite_begin(feed, ctypes.byref(compiled._model), ctypes.c_void_p(compiled.arena.ctypes.data))
+    library.arenite_begin(feed, ctypes.byref(compiled._model), compiled.memory)
     size = library.arenite_row_bytes(feed)
     data = case.inputs[0].tobytes()
     assert library.arenite_feed_row(feed, data, ctypes.c_uint32(size + 1)) == ROW_SIZE
@@ -99,5 +99,4 @@ def test_rows_of_a_wrong_size_or_number_are_errors(tmp_path: Path) -> None:
         assert library.arenite_feed_row(feed, data[at : at + size], ctypes.c_uint32(size)) == OK
     assert library.arenite_end(feed) == OK
     assert library.arenite_feed_row(feed, data[:size], ctypes.c_uint32(size)) == TOO_MANY_ROWS
-    io = compiled._model.outputs[0]
-    assert compiled.arena[io.offset : io.offset + io.bytes].tobytes() == expected.tobytes()
+    assert compiled.view(compiled._model.outputs[0]).tobytes() == expected.tobytes()

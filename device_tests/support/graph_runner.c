@@ -128,7 +128,7 @@ static void isolated(const void *params, const int8_t *const *rows, int8_t *out,
     }
 }
 
-static void run_isolated(const arenite_model_t *model, uint8_t *arena, uint32_t seed) {
+static void run_isolated(const arenite_model_t *model, uint8_t *const *memory, uint32_t seed) {
     arenite_layer_t *layers = malloc(model->layer_count * sizeof *layers);
     if (layers == NULL) {
         exit(3);
@@ -141,14 +141,14 @@ static void run_isolated(const arenite_model_t *model, uint8_t *arena, uint32_t 
     shadow.layers = layers;
     current_model = model;
     random_state = seed;
-    arenite_run(&shadow, arena);
+    arenite_run(&shadow, memory);
     free(layers);
 }
 
-static int read_inputs(const arenite_model_t *model, uint8_t *arena) {
+static int read_inputs(const arenite_model_t *model, uint8_t *const *memory) {
     for (unsigned i = 0; i < model->input_count; i++) {
         size_t bytes = model->inputs[i].bytes;
-        if (fread(arenite_input(model, arena, i), 1, bytes, stdin) != bytes) {
+        if (fread(arenite_input(model, memory, i), 1, bytes, stdin) != bytes) {
             return 0;
         }
     }
@@ -158,7 +158,7 @@ static int read_inputs(const arenite_model_t *model, uint8_t *arena) {
 static void write_reply(const arenite_model_t *model, guarded_t *arena) {
     uint32_t status = 0;
     for (unsigned i = 0; i < model->output_count; i++) {
-        fwrite(arenite_output(model, arena->bytes, i), 1, model->outputs[i].bytes, stdout);
+        fwrite(arenite_output(model, &arena->bytes, i), 1, model->outputs[i].bytes, stdout);
     }
     release(arena);
     status = guards_intact ? 0u : 1u;
@@ -170,13 +170,13 @@ static int answer(uint32_t index, uint32_t offset, uint32_t mode) {
     const arenite_model_t *model = graph_models[index];
     guarded_t arena = guarded(model->arena_bytes, offset);
     guards_intact = 1;
-    if (!read_inputs(model, arena.bytes)) {
+    if (!read_inputs(model, &arena.bytes)) {
         return 0;
     }
     if (mode == 0) {
-        arenite_run(model, arena.bytes);
+        arenite_run(model, &arena.bytes);
     } else {
-        run_isolated(model, arena.bytes, mode);
+        run_isolated(model, &arena.bytes, mode);
     }
     write_reply(model, &arena);
     return 1;

@@ -37,7 +37,7 @@ uint32_t board_stack_peak_bytes(void) { return 123; }
 
 static int in_tensor(uint32_t at, const arenite_io_t *ios, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        if (at >= ios[i].offset && at - ios[i].offset < ios[i].bytes) {
+        if (at >= ios[i].place && at - ios[i].place < ios[i].bytes) {
             return 1;
         }
     }
@@ -45,7 +45,7 @@ static int in_tensor(uint32_t at, const arenite_io_t *ios, uint32_t count) {
 }
 
 static int is_gap(uint32_t at) {
-    const uint32_t counters = arenite_model.counters_offset;
+    const uint32_t counters = arenite_model.counters_place;
     if (at >= counters && at - counters < sizeof(uint16_t) * arenite_model.layer_count) {
         return 0;
     }

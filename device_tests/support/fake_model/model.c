@@ -54,7 +54,7 @@ static void spoil(const void *params, const int8_t *const *rows, int8_t *out, in
 }
 
 #define ROW(at, count)                                                                                       \
-    {.offset = (at), .row_bytes = (count), .rows = 1, .ring_rows = 1, .window = 1, .stride = 1, .dilation = 1}
+    {.place = (at), .row_bytes = (count), .rows = 1, .ring_rows = 1, .window = 1, .stride = 1, .dilation = 1}
 
 static const arenite_read_t both[2] = {ROW(A_AT, A), ROW(B_AT, B)};
 
@@ -63,9 +63,9 @@ static const arenite_read_t both[2] = {ROW(A_AT, A), ROW(B_AT, B)};
      .params = (parameters),                                                                                 \
      .reads = (first),                                                                                       \
      .read_count = (count),                                                                                  \
-     .out_offset = (at),                                                                                     \
+     .out_place = (at),                                                                                      \
      .out_ring_rows = 1,                                                                                     \
-     .scratch_offset = ARENITE_NO_SCRATCH}
+     .scratch_place = ARENITE_NO_SCRATCH}
 
 static const arenite_layer_t layers[3] = {
     LAYER(sum, weights, both, 2, SUM_AT),
@@ -75,8 +75,12 @@ static const arenite_layer_t layers[3] = {
 
 static const arenite_step_t steps[3] = {{0, 1}, {1, 1}, {2, 1}};
 
+static const uint32_t region_bytes[1] = {ARENITE_MODEL_ARENA_BYTES};
+
 const arenite_model_t arenite_model = {
     .arena_bytes = ARENITE_MODEL_ARENA_BYTES,
+    .region_bytes = region_bytes,
+    .region_count = 1,
     .sha256 = sha256,
     .inputs = inputs,
     .outputs = outputs,
@@ -84,7 +88,7 @@ const arenite_model_t arenite_model = {
     .steps = steps,
     .row_unit = 1,
     .step_count = 3,
-    .counters_offset = COUNTERS_AT,
+    .counters_place = COUNTERS_AT,
     .layer_count = 3,
     .batch = 1,
     .input_count = 2,

@@ -18,6 +18,7 @@
 typedef char scale_is_32_bits_wide[sizeof(float) == sizeof(uint32_t) ? 1 : -1];
 
 static uint8_t arena[ARENITE_ARENA_BYTES] BOARD_ARENA_ATTRIBUTES;
+static uint8_t *const memory[] = {arena};
 
 static arenite_link_t link_state;
 
@@ -115,7 +116,7 @@ static void feed_complete_row(void) {
 
 static void begin_rows(void) {
     board_stack_paint();
-    arenite_begin(&session.feed, &arenite_model, arena);
+    arenite_begin(&session.feed, &arenite_model, memory);
     session.row_bytes = 0;
     session.feed_counter = 0;
     session.loaded_bytes[0] = 0;
@@ -169,7 +170,7 @@ static app_status_t load(const request_t *request, reply_t *reply) {
     if (arenite_model.row_fed) {
         return load_rows(offset, request->payload + LOAD_HEADER, bytes);
     }
-    memcpy((uint8_t *)arenite_input(&arenite_model, arena, index) + offset, request->payload + LOAD_HEADER,
+    memcpy((uint8_t *)arenite_input(&arenite_model, memory, index) + offset, request->payload + LOAD_HEADER,
            bytes);
     session.loaded_bytes[index] = offset + bytes;
     return APP_OK;
@@ -192,7 +193,7 @@ static void run_model(uint8_t sequence) {
     } else {
         board_stack_paint();
         const uint64_t start = board_counter();
-        arenite_run(&arenite_model, arena);
+        arenite_run(&arenite_model, memory);
         session.run_counter = board_counter() - start;
     }
     session.run_stack_peak_bytes = board_stack_peak_bytes();
@@ -238,7 +239,7 @@ static app_status_t read_output(const request_t *request, reply_t *reply) {
     if (!session.outputs_valid) {
         return APP_NOT_RUN;
     }
-    memcpy(reply->data, (const uint8_t *)arenite_output(&arenite_model, arena, index) + offset, bytes);
+    memcpy(reply->data, (const uint8_t *)arenite_output(&arenite_model, memory, index) + offset, bytes);
     reply->bytes = bytes;
     return APP_OK;
 }

@@ -5,33 +5,43 @@
 
 #include "arenite_limits.h" /* generated: ARENITE_MAX_POINTERS */
 
-void *arenite_input(const arenite_model_t *model, uint8_t *arena, unsigned i) {
-    return model->row_fed ? NULL : arena + model->inputs[i].offset;
+#define OFFSET_MASK ((1u << ARENITE_REGION_SHIFT) - 1u)
+
+static uint8_t *at(uint8_t *const *memory, arenite_place_t place) {
+    return memory[place >> ARENITE_REGION_SHIFT] + (place & OFFSET_MASK);
 }
 
-const void *arenite_output(const arenite_model_t *model, const uint8_t *arena, unsigned i) {
-    return arena + model->outputs[i].offset;
+void *arenite_input(const arenite_model_t *model, uint8_t *const *memory, unsigned i) {
+    return model->row_fed ? NULL : at(memory, model->inputs[i].place);
 }
 
-/* Where a row lies, from the start of the arena or of the constant. */
-static uint32_t place(const arenite_model_t *model, uint32_t offset, uint32_t ring_rows, uint32_t row_bytes,
-                      uint32_t row) {
+const void *arenite_output(const arenite_model_t *model, uint8_t *const *memory, unsigned i) {
+    return at(memory, model->outputs[i].place);
+}
+
+/* Where a row lies in memory. */
+static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, arenite_place_t place,
+                       uint32_t ring_rows, uint32_t row_bytes, uint32_t row) {
     if (ring_rows == 0) {
-        return model->row_table[offset + row] * model->row_unit;
+        const uint32_t units = model->row_table[(place & OFFSET_MASK) + row];
+        return memory[place >> ARENITE_REGION_SHIFT] + units * model->row_unit;
     }
-    return offset + (row % ring_rows) * row_bytes;
+    return at(memory, place) + (row % ring_rows) * row_bytes;
 }
 
 /* Write the pointers of one read's window; returns the place behind them. */
-static const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read, const uint8_t *arena,
+static const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read, uint8_t *const *memory,
                              int32_t step, uint32_t item, const int8_t **rows) {
-    const int8_t *base = (read->constant != NULL) ? read->constant : (const int8_t *)arena;
-    base += item * read->item_bytes;
     int32_t row = step * (int32_t)read->stride - read->pad_top;
     for (uint16_t k = 0; k < read->window; k++) {
         const int8_t *pointer = NULL;
         if (row >= 0 && row < (int32_t)read->rows) {
-            pointer = base + place(model, read->offset, read->ring_rows, read->row_bytes, (uint32_t)row);
+            const uint32_t index = (uint32_t)row;
+            pointer = (read->constant != NULL)
+                          ? read->constant + index * read->row_bytes
+                          : (const int8_t *)row_at(model, memory, read->place, read->ring_rows,
+                                                   read->row_bytes, index);
+            pointer += item * read->item_bytes;
         }
         *rows++ = pointer;
         row += read->dilation;
@@ -39,25 +49,25 @@ static const int8_t **gather(const arenite_model_t *model, const arenite_read_t 
     return rows;
 }
 
-static void run_step(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *arena, int32_t step,
-                     uint32_t item) {
+static void run_step(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
+                     int32_t step, uint32_t item) {
     const int8_t *rows[ARENITE_MAX_POINTERS];
     const int8_t **next = rows;
     for (uint8_t i = 0; i < layer->read_count; i++) {
-        next = gather(model, &layer->reads[i], arena, step, item, next);
+        next = gather(model, &layer->reads[i], memory, step, item, next);
     }
     uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
-    uint8_t *out = arena + place(model, layer->out_offset, layer->out_ring_rows, layer->out_row_bytes, row);
+    uint8_t *out = row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row);
     out += item * layer->out_item_bytes;
     int32_t *scratch = NULL;
-    if (layer->scratch_offset != ARENITE_NO_SCRATCH) {
-        scratch = (int32_t *)(void *)(arena + layer->scratch_offset);
+    if (layer->scratch_place != ARENITE_NO_SCRATCH) {
+        scratch = (int32_t *)(void *)at(memory, layer->scratch_place);
     }
     layer->kernel(layer->params, rows, (int8_t *)out, step, scratch);
 }
 
 static uint16_t *counters_of(const arenite_feed_t *feed) {
-    return (uint16_t *)(void *)(feed->arena + feed->model->counters_offset);
+    return (uint16_t *)(void *)at(feed->memory, feed->model->counters_place);
 }
 
 static void start_item(arenite_feed_t *feed) {
@@ -91,22 +101,22 @@ static void advance(arenite_feed_t *feed) {
 #ifdef ARENITE_ON_STEP
         arenite_on_step(feed->model, index, counters[index]);
 #endif
-        run_step(feed->model, layer, feed->arena, counters[index]++, feed->item);
+        run_step(feed->model, layer, feed->memory, counters[index]++, feed->item);
         feed->left--;
     }
 }
 
-void arenite_begin(arenite_feed_t *feed, const arenite_model_t *model, uint8_t *arena) {
+void arenite_begin(arenite_feed_t *feed, const arenite_model_t *model, uint8_t *const *memory) {
     feed->model = model;
-    feed->arena = arena;
+    feed->memory = memory;
     feed->item = 0;
     start_item(feed);
     advance(feed);
 }
 
-void arenite_run(const arenite_model_t *model, uint8_t *arena) {
+void arenite_run(const arenite_model_t *model, uint8_t *const *memory) {
     arenite_feed_t whole;
-    arenite_begin(&whole, model, arena);
+    arenite_begin(&whole, model, memory);
 }
 
 static const arenite_layer_t *waiting_layer(const arenite_feed_t *feed) {
@@ -120,8 +130,8 @@ void *arenite_row(const arenite_feed_t *feed) {
         return NULL;
     }
     const uint32_t row = counters_of(feed)[feed->model->steps[feed->step].layer];
-    return feed->arena +
-           place(feed->model, layer->out_offset, layer->out_ring_rows, layer->out_row_bytes, row);
+    return row_at(feed->model, feed->memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes,
+                  row);
 }
 
 void arenite_feed(arenite_feed_t *feed) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor: walks a model's row schedule. It interprets no model file and allocates nothing; everything it reads is
- * a constant that the code generator wrote, everything it writes lies in the arena that the caller gives. */
+ * a constant that the code generator wrote, everything it writes lies in the memory that the caller gives. */
 #ifndef ARENITE_H
 #define ARENITE_H
 
@@ -11,11 +11,15 @@ extern "C" {
 #endif
 
 /* Increases whenever generated data and this header stop fitting together. */
-#define ARENITE_RUNTIME_VERSION 1
+#define ARENITE_RUNTIME_VERSION 2
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "Arenite's generated weights are little-endian; this target is not."
 #endif
+
+/* A place in the model's memory: which region of it in the top bits, bytes from that region's start below them. */
+typedef uint32_t arenite_place_t;
+#define ARENITE_REGION_SHIFT 28
 
 /* A kernel makes one row.
  *   params   the layer's constants, of the kernel's own struct type
@@ -29,7 +33,8 @@ typedef void (*arenite_kernel_t)(const void *params, const int8_t *const *rows, 
 /* How a layer reads one value: step y takes rows y * stride - pad_top + k * dilation, k = 0 .. window - 1. */
 typedef struct {
     const int8_t *constant; /* the value's bytes if they lie in flash, else NULL */
-    uint32_t offset; /* of the ring's first slot in the arena; of scattered rows, of row 0 in the row table */
+    arenite_place_t
+        place; /* the ring's first slot; of scattered rows, region and entry of row 0 in the row table */
     uint32_t row_bytes;
     uint32_t item_bytes; /* distance to the next item of a batch; 0 if items share the memory */
     uint16_t rows;       /* rows of the whole value */
@@ -45,10 +50,10 @@ typedef struct {
     arenite_kernel_t kernel; /* NULL: each step takes a row of the input from the caller */
     const void *params;
     const arenite_read_t *reads;
-    uint32_t out_offset;
+    arenite_place_t out_place;
     uint32_t out_row_bytes;
     uint32_t out_item_bytes;
-    uint32_t scratch_offset; /* ARENITE_NO_SCRATCH if it has none */
+    arenite_place_t scratch_place; /* ARENITE_NO_SCRATCH if it has none */
     uint16_t out_ring_rows;
     uint8_t read_count;
     uint8_t accumulates; /* every step consumes a row, the last one writes row 0 */
@@ -62,10 +67,10 @@ typedef struct {
     uint16_t count;
 } arenite_step_t;
 
-/* An input or output of the model: `bytes` at `offset` of the arena, real value = scale * (q - zero_point). */
+/* An input or output of the model: `bytes` at `place`, real value = scale * (q - zero_point). */
 typedef struct {
     const char *name;
-    uint32_t offset;
+    arenite_place_t place;
     uint32_t bytes;
     uint8_t dtype; /* 0 int8, 1 uint8 */
     int16_t zero_point;
@@ -73,8 +78,9 @@ typedef struct {
 } arenite_io_t;
 
 typedef struct arenite_model {
-    uint32_t arena_bytes;
-    const uint8_t *sha256; /* 32 bytes: the digest of the model file */
+    uint32_t arena_bytes;         /* of all regions */
+    const uint32_t *region_bytes; /* of each region */
+    const uint8_t *sha256;        /* 32 bytes: the digest of the model file */
     const arenite_io_t *inputs;
     const arenite_io_t *outputs;
     const arenite_layer_t *layers;
@@ -82,9 +88,10 @@ typedef struct arenite_model {
     const uint16_t *row_table; /* offsets of scattered rows, in units of row_unit bytes */
     uint32_t row_unit;
     uint32_t step_count;
-    uint32_t counters_offset; /* one uint16_t a layer: its next step */
+    arenite_place_t counters_place; /* one uint16_t a layer: its next step */
     uint16_t layer_count;
     uint16_t batch; /* the schedule runs once for each item */
+    uint8_t region_count;
     uint8_t input_count;
     uint8_t output_count;
     uint8_t row_fed; /* the input is never whole in memory: feed its rows instead of calling arenite_run */
@@ -93,25 +100,28 @@ typedef struct arenite_model {
 /* An inference under way. */
 typedef struct {
     const arenite_model_t *model;
-    uint8_t *arena;
+    uint8_t *const *memory;
     uint32_t step; /* entry of the row schedule */
     uint16_t left; /* steps of that entry still to do */
     uint16_t item; /* of the batch */
 } arenite_feed_t;
 
-/* Where the caller writes input i, or reads output i. The arena is 4-byte aligned (16 where a board's kernels say so).
+/* `memory` holds the start of each region of the model, `region_bytes` long and 4-byte aligned (16 where a board's kernels
+ * say so); a model that was planned for one memory has one region, its arena.
+ *
+ * Where the caller writes input i, or reads output i.
  * A run may overwrite inputs: write them before every run. Outputs stay until the next input is written.
  * A row-fed model has no place for a whole input: arenite_input then gives NULL. */
-void *arenite_input(const arenite_model_t *model, uint8_t *arena, unsigned i);
-const void *arenite_output(const arenite_model_t *model, const uint8_t *arena, unsigned i);
+void *arenite_input(const arenite_model_t *model, uint8_t *const *memory, unsigned i);
+const void *arenite_output(const arenite_model_t *model, uint8_t *const *memory, unsigned i);
 
 /* One inference over the whole batch of a model that is not row-fed. Cannot fail. */
-void arenite_run(const arenite_model_t *model, uint8_t *arena);
+void arenite_run(const arenite_model_t *model, uint8_t *const *memory);
 
 /* One inference of a row-fed model: begin; then for each row of each batch item, top first, write it where arenite_row
  * says and call arenite_feed, which computes all that this row allows. arenite_row gives NULL once every row is in: then
  * the outputs are ready. Row i of an item has inputs[0].bytes / (batch * rows) bytes, as arenite_row_bytes says. */
-void arenite_begin(arenite_feed_t *feed, const arenite_model_t *model, uint8_t *arena);
+void arenite_begin(arenite_feed_t *feed, const arenite_model_t *model, uint8_t *const *memory);
 void *arenite_row(const arenite_feed_t *feed);
 void arenite_feed(arenite_feed_t *feed);
 uint32_t arenite_row_bytes(const arenite_feed_t *feed);
