@@ -15,11 +15,13 @@ from arenite_codegen.plan import Plan
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["Emitted", "emit"]
+__all__ = ["Emitted", "SINGLE_SYMBOL", "emit"]
 
 Array = npt.NDArray[Any]
 
 RUNTIME_VERSION = 2
+SINGLE_SYMBOL = "arenite_model"
+"""The symbol of a model that is alone in its firmware."""
 _C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
 _DTYPE_CODES = {"int8": 0, "uint8": 1}
 
@@ -30,6 +32,7 @@ class Emitted:
 
     Attributes:
         files: C text by file name.
+        symbol: Name of the model's `arenite_model_t`, and stem of its header.
         kernels: Names of the kernels that the model calls, sorted.
         weights_bytes: Constants: weights, biases, multipliers, tables.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
@@ -37,6 +40,7 @@ class Emitted:
     """
 
     files: Mapping[str, str]
+    symbol: str
     kernels: tuple[str, ...]
     weights_bytes: int
     table_bytes: int
@@ -85,12 +89,13 @@ class _RowTable:
             self.units += [offset // plan.row_unit for offset in offsets]
 
 
-def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenite_model") -> Emitted:
+def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = SINGLE_SYMBOL) -> Emitted:
     """Render the model's C files.
 
     Args:
         symbol: Name of the model's `arenite_model_t`; several models with different names can be linked together.
     """
+    source, weights = ("model.c", "weights.c") if symbol == SINGLE_SYMBOL else (f"{symbol}.c", f"{symbol}_weights.c")
     pool = _Pool()
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
@@ -114,18 +119,16 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "row_unit": plan.row_unit,
         "word_lines": pool.lines(),
         "words": max(1, pool.words),
-        "max_pointers": max_pointers,
     }
     files = {
         f"{symbol}.h": render("model.h.j2", context),
-        "model.c": render("model.c.j2", context),
-        "weights.c": render("weights.c.j2", context),
-        "arenite_limits.h": render("limits.h.j2", context),
+        source: render("model.c.j2", context),
+        weights: render("weights.c.j2", context),
     }
     # Sizes of the runtime's structs with 32-bit pointers.
     reads = sum(len(layer.reads) for layer in network.layers)
     tables = plan.table_bytes + 4 * len(schedule.steps) + 32 * len(layers) + 28 * reads
-    return Emitted(files, kernels, 4 * pool.words, tables, max_pointers)
+    return Emitted(files, symbol, kernels, 4 * pool.words, tables, max_pointers)
 
 
 def _layer(

@@ -44,9 +44,11 @@ def test_the_manifest_names_every_file_with_its_digest(model: Path, tmp_path: Pa
     manifest = json.loads(files.pop("manifest.json"))
     files.pop("sbom.spdx.json")
     assert manifest["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    assert manifest["model_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest() == report.model_sha256
+    entry = manifest["models"][0]
+    assert entry["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest() == report.model_sha256
+    assert (entry["name"], entry["symbol"]) == ("model", "arenite_model")
     assert set(manifest["sources"]) <= set(files)
-    assert manifest["vectors"] == {"authority": reference_name(), "count": 3}
+    assert entry["vectors"] == {"authority": reference_name(), "count": 3, "folder": "vectors"}
     fields = {f.name for f in dataclasses.fields(report)}
     assert {"arena_bytes", "arena_lower_bound_bytes", "weights_bytes", "code_bytes", "macs", "mac_factor"} <= fields
     assert report.mac_factor == 1.0

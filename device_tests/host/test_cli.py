@@ -87,7 +87,8 @@ def test_bundle_report(arenite_command: Command, model: Path, tmp_path: Path) ->
     assert 108 + 4 <= int(str(report["arena_lower_bound_bytes"])) <= int(str(report["arena_bytes"])) < 300
     assert int(str(report["weights_bytes"])) >= 432 + 4 * 4
     assert report["code_bytes"] is None and report["stack_bytes"] is None
-    assert report["model_sha256"] == json.loads((tmp_path / "o/manifest.json").read_text())["model_sha256"]
+    manifest = json.loads((tmp_path / "o/manifest.json").read_text())
+    assert report["model_sha256"] == manifest["models"][0]["sha256"]
     operators = report["operators"]
     assert isinstance(operators, list)
     assert [row["kind"] for row in operators] == ["CONV_2D", "SOFTMAX"]

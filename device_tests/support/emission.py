@@ -76,8 +76,7 @@ def _emit(model: bytes, symbol: str) -> Emitted:
 def _write(emitted: Emitted, home: Path) -> list[Path]:
     home.mkdir(parents=True)
     for name, text in emitted.files.items():
-        if name != "arenite_limits.h":
-            (home / name).write_text(text)
+        (home / name).write_text(text)
     return [home / name for name in emitted.files if name.endswith(".c")]
 
 

@@ -155,8 +155,8 @@ def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionRep
     return convert_model(model, out, **options)
 
 
-def bundle(model: Path | str, board: str, out_dir: Path | str, **options: Any) -> BundleReport:
-    """Compile a full-INT8 .tflite file to a C firmware bundle; see `arenite_codegen.bundle`."""
+def bundle(model: Path | str | Sequence[Path | str], board: str, out_dir: Path | str, **options: Any) -> BundleReport:
+    """Compile one or more full-INT8 .tflite files to a C firmware bundle; see `arenite_codegen.bundle`."""
     from arenite_codegen import bundle as bundle_model
 
     return bundle_model(model, board, out_dir, **options)

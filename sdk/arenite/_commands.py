@@ -12,6 +12,7 @@ from typing import Any
 import arenite
 from arenite import _text, progress
 from arenite._reports import print_json
+from arenite.errors import UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
 
@@ -42,13 +43,13 @@ def inspect(arguments: argparse.Namespace) -> int:
 
 
 def bundle(arguments: argparse.Namespace) -> int:
-    """`arenite bundle MODEL --board B -o DIR`."""
+    """`arenite bundle MODEL... --board B -o DIR`."""
     report = arenite.bundle(
-        arguments.model,
+        arguments.models,
         arguments.board,
         arguments.out,
         arena_bytes=arguments.arena_bytes,
-        row_fed=arguments.row_fed,
+        row_fed=_row_fed(arguments),
         force=arguments.force,
         progress=_progress(),
     )
@@ -86,6 +87,15 @@ def doctor(arguments: argparse.Namespace) -> int:
     report = arenite.doctor()
     _show(arguments, report, _text.diagnosis)
     return _YES if report.healthy else _NO
+
+
+def _row_fed(arguments: argparse.Namespace) -> list[bool]:
+    """Which of the models are fed row by row."""
+    unknown = set(arguments.row_fed_model) - set(arguments.models)
+    if unknown:
+        problem = f"--row-fed-model {min(unknown)} is none of the models to bundle"
+        raise UsageError(problem, cure="Give the same path as MODEL.")
+    return [arguments.row_fed or model in arguments.row_fed_model for model in arguments.models]
 
 
 def _samples(paths: list[str] | None) -> str | list[str] | None:

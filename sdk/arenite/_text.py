@@ -81,14 +81,20 @@ def _golden(report: ConversionReport) -> str:
 def bundle(report: BundleReport) -> list[str]:
     """What `arenite bundle` prints."""
     bound = f"lower bound {report.arena_lower_bound_bytes:,}"
-    return [
+    lines = [
         f"bundle     {printable(report.out_dir)}",
         f"board      {report.board}",
         f"arena      {report.arena_bytes:,} bytes ({bound})",
         f"weights    {report.weights_bytes:,} bytes of flash",
         f"MACs       {report.macs:,} (x{report.mac_factor:.2f}) in {len(report.operators)} operators",
-        f"next       arenite build {printable(report.out_dir)}",
     ]
+    if len(report.models) > 1:
+        lines += [
+            f"model      {model.symbol}: arena {model.arena_bytes:,} of it, weights {model.weights_bytes:,}, "
+            f"MACs {model.macs:,}"
+            for model in report.models
+        ]
+    return [*lines, f"next       arenite build {printable(report.out_dir)}"]
 
 
 def build(report: BuildReport) -> list[str]:
@@ -104,19 +110,32 @@ def build(report: BuildReport) -> list[str]:
 
 def verification(report: VerifyReport) -> list[str]:
     """What `arenite verify` prints."""
-    first = report.first_difference
-    verdict = "identical"
-    if first is not None:
-        place = f"vector {first.vector}, output {first.output}, byte {first.index}"
-        verdict = f"DIFFERENT, first in {place}: {first.got} instead of {first.expected}"
-    lines = [f"outputs    {verdict}", f"vectors    {report.vectors}, expected by {report.authority}"]
+    several = len(report.models) > 1
+    lines = [f"outputs    {_verdict(report, several)}"]
+    lines.append(f"vectors    {report.vectors}, expected by {report.authority}")
     if report.emulator is not None:
         lines.append(f"ran on     {report.board}, {report.emulator}")
     if report.instructions is not None:
-        lines.append(f"cost       {report.instructions:,} instructions an inference")
+        lines.append(
+            f"cost       {report.instructions:,} instructions an inference{' of each model' if several else ''}"
+        )
     if report.stack_peak_bytes is not None:
         lines.append(f"stack      {report.stack_peak_bytes:,} bytes at the deepest")
+    if several:
+        for model in report.models:
+            cost = "" if model.instructions is None else f", {model.instructions:,} instructions"
+            word = "identical" if model.identical else "DIFFERENT"
+            lines.append(f"model      {model.symbol}: {word}, {model.vectors} vectors{cost}")
     return lines
+
+
+def _verdict(report: VerifyReport, several: bool) -> str:
+    first = report.first_difference
+    if first is None:
+        return "identical"
+    whose = f"{report.models[first.model].symbol}, " if several else ""
+    place = f"{whose}vector {first.vector}, output {first.output}, byte {first.index}"
+    return f"DIFFERENT, first in {place}: {first.got} instead of {first.expected}"
 
 
 def benchmark(report: BenchReport) -> list[str]:

@@ -243,16 +243,17 @@ def _add_inspect(commands: Any) -> None:
 
 
 def _add_bundle(commands: Any) -> None:
-    parser = _command(commands, "bundle", "Compile a .tflite file to a C firmware bundle for a board.")
-    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
-    parser.add_argument(
-        "--board", required=True, metavar="BOARD", help="name of a board, or a board.toml file"
-    )
+    parser = _command(commands, "bundle", "Compile .tflite files to a C firmware bundle for a board.")
+    models = "a full-INT8 .tflite file; several share one arena and run one at a time"
+    parser.add_argument("models", metavar="MODEL", nargs="+", help=models)
+    parser.add_argument("--board", required=True, metavar="BOARD", help="name of a board, or a board.toml file")
     parser.add_argument("-o", "--out", required=True, metavar="DIR", help="the folder to write")
     parser.add_argument(
         "--arena-bytes", type=_positive, metavar="N", help="fail when the plan needs more than N bytes"
     )
     parser.add_argument("--row-fed", action="store_true", help="take the input row by row; the frame is never stored")
+    fed = "of several models, take this one's input row by row; repeat the option for more"
+    parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 
