@@ -25,7 +25,7 @@ from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
 from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, operator_rows
+from arenite_codegen.report import arena_text, guard_names, operator_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule, make_schedule
@@ -36,6 +36,8 @@ __all__ = ["bundle"]
 
 # The link counts models in a byte.
 MAX_MODELS = 255
+_RUNTIME = ("arenite.h", "arenite.c")
+_GUARDS = ("arenite_guards.h", "arenite_guards.c")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ def bundle(
     *,
     arena_bytes: int | None = None,
     row_fed: bool | Sequence[bool] = False,
+    guards: bool = False,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -72,6 +75,7 @@ def bundle(
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
         row_fed: Take the input row by row, so that the frame is never stored; one answer for each model, or for all.
+        guards: Make a validation build, which watches a word behind every block of the arena while it runs.
         vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
@@ -89,7 +93,7 @@ def bundle(
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
         models = [
-            _plan_model(path, symbol, rows, _prefixed(step.note, path, len(paths)))
+            _plan_model(path, symbol, rows, guards, _prefixed(step.note, path, len(paths)))
             for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
         ]
         report = _bundle(models, target, place, arena_bytes, vectors, step.note)
@@ -140,7 +144,7 @@ def _bundle(
     return _report(place, manifest)
 
 
-def _plan_model(model: Path, symbol: str, row_fed: bool, say: Callable[[str], None]) -> _Stages:
+def _plan_model(model: Path, symbol: str, row_fed: bool, guards: bool, say: Callable[[str], None]) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
@@ -150,7 +154,7 @@ def _plan_model(model: Path, symbol: str, row_fed: bool, say: Callable[[str], No
     say("schedule")
     schedule = make_schedule(network)
     say("plan")
-    plan = make_plan(network, schedule)
+    plan = make_plan(network, schedule, guards)
     say("emit")
     return _Stages(model, symbol, graph, network, schedule, plan, emit(network, schedule, plan, symbol))
 
@@ -172,8 +176,11 @@ def _write(folder: Path, board: Board, models: Sequence[_Stages], golden: Sequen
     for name, text in generated.items():
         _write_text(folder / "model" / name, text)
     sources = [f"model/{name}" for name in sorted(generated) if name.endswith(".c")]
-    sources += ["runtime/arenite.c", *(f"kernels/arenite_{kernel}.c" for kernel in kernels)]
-    _copy_firmware(folder, kernels)
+    guards = any(one.plan.guards for one in models)
+    runtime = _RUNTIME + (_GUARDS if guards else ())
+    sources += [f"runtime/{name}" for name in runtime if name.endswith(".c")]
+    sources += [f"kernels/arenite_{kernel}.c" for kernel in kernels]
+    _copy_firmware(folder, runtime, kernels)
     sources += copy_support(board, folder)
     entries = [_write_model(folder, board, one, vectors) for one, vectors in zip(models, golden, strict=True)]
     manifest: dict[str, Any] = {
@@ -182,6 +189,7 @@ def _write(folder: Path, board: Board, models: Sequence[_Stages], golden: Sequen
         "arena_bytes": max(one.plan.arena_bytes for one in models),
         "weights_bytes": sum(one.emitted.weights_bytes for one in models),
         "table_bytes": sum(one.emitted.table_bytes for one in models),
+        "guards": guards,
         "models": entries,
         "sources": sources,
         "include_dirs": ["runtime", "kernels", "model", "app", "board"],
@@ -206,7 +214,7 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
     _write_text(arena.with_suffix(".txt"), arena_text(one.network, one.schedule, one.plan))
     page = arena_page(one.network, one.schedule, one.plan, f"{one.model.stem} on {board.name}")
     _write_text(arena.with_suffix(".html"), page)
-    return {
+    entry = {
         "name": one.model.stem,
         "symbol": one.symbol,
         "sha256": one.graph.sha256,
@@ -225,6 +233,7 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
             "folder": vectors.relative_to(folder).as_posix(),
         },
     }
+    return entry | ({"guards": guard_names(one.network, one.plan)} if one.plan.guards else {})
 
 
 def _digest_of(models: Sequence[dict[str, Any]]) -> str:
@@ -254,9 +263,9 @@ def _io(io: IoTensor) -> dict[str, Any]:
     }
 
 
-def _copy_firmware(folder: Path, kernels: tuple[str, ...]) -> None:
+def _copy_firmware(folder: Path, runtime: tuple[str, ...], kernels: tuple[str, ...]) -> None:
     root = Path(str(resources.files("arenite_firmware")))
-    for name in ("arenite.h", "arenite.c"):
+    for name in runtime:
         _write_bytes(folder / "runtime" / name, (root / "runtime" / name).read_bytes())
     for name in kernel_files(root / "kernels", kernels):
         _write_bytes(folder / "kernels" / name, (root / "kernels" / name).read_bytes())
@@ -310,6 +319,7 @@ def _report(place: Path, manifest: dict[str, Any]) -> BundleReport:
         ),
         vectors=sum(model["vectors"]["count"] for model in models),
         authority=models[0]["vectors"]["authority"],
+        guards=manifest["guards"],
         models=tuple(_model_report(model) for model in models),
     )
 

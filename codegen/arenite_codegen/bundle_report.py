@@ -74,6 +74,7 @@ class BundleReport:
         mac_factor: MACs that run, over `macs`.
         operators: Those of all models, model after model.
         vectors: Golden vectors of all models.
+        guards: A validation build, which watches a word behind every block of the arena.
         models: Each model by itself.
     """
 
@@ -91,4 +92,5 @@ class BundleReport:
     operators: tuple[OperatorReport, ...]
     vectors: int
     authority: str | None
+    guards: bool
     models: tuple[ModelReport, ...]

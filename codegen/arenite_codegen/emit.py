@@ -119,6 +119,7 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = SINGLE_
         "row_unit": plan.row_unit,
         "word_lines": pool.lines(),
         "words": max(1, pool.words),
+        "guards": plan.guards,
     }
     files = {
         f"{symbol}.h": render("model.h.j2", context),

@@ -44,6 +44,7 @@ def shared_files(models: Sequence[Emitted], plans: Sequence[Plan]) -> Mapping[st
         "models": models,
         "largest": largest.symbol,
         "max_pointers": max(model.max_pointers for model in models),
+        "guards": any(plan.guards for plan in plans),
     }
     return {
         "arenite_models.h": render("models.h.j2", context),

@@ -11,7 +11,7 @@ from arenite_codegen.placement import Block
 from arenite_codegen.plan import Plan
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["arena_text", "operator_rows"]
+__all__ = ["arena_text", "guard_names", "operator_rows"]
 
 _BAR = 64
 
@@ -33,6 +33,15 @@ def operator_rows(graph: Graph, network: Network, schedule: Schedule) -> list[di
             }
         )
     return rows
+
+
+def guard_names(network: Network, plan: Plan) -> dict[str, Any]:
+    """What the numbers of a damaged guard mean: for each guard its block, for each layer its operator."""
+    layers = [
+        {"operator": layer.operator, "kind": layer.kind, "output": printable(network.values[layer.output].name)}
+        for layer in network.layers
+    ]
+    return {"blocks": [printable(guard.block) for guard in plan.guards], "layers": layers}
 
 
 def arena_text(network: Network, schedule: Schedule, plan: Plan) -> str:

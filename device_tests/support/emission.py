@@ -15,7 +15,7 @@ from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
 
-__all__ = ["KERNELS", "MAX_POINTERS", "RUNTIME", "Emission", "emit_models", "kernel_sources"]
+__all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "write_limits"]
 
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
 RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
@@ -44,15 +44,21 @@ def kernel_sources() -> list[Path]:
     return sorted(KERNELS.glob("*.c"))
 
 
-def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
-    """Writes every model's C below `folder`."""
+def write_limits(folder: Path, guards: bool) -> None:
+    """Writes the header with what all models of a program share."""
+    lines = [f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}", *(["#define ARENITE_GUARDS"] if guards else [])]
+    (folder / "arenite_limits.h").write_text("\n".join(lines) + "\n")
+
+
+def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> Emission:
+    """Writes every model's C below `folder`, with guard words if asked."""
     sources: list[Path] = []
     includes: list[Path] = [folder, RUNTIME, KERNELS]
     numbers: dict[int, int] = {}
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, f"m{len(numbers)}")
+            emitted = _emit(model, f"m{len(numbers)}", guards)
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -60,14 +66,15 @@ def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
         sources += _write(emitted, home)
         includes.append(home)
         numbers[index] = len(numbers)
+    write_limits(folder, guards)
     sources.append(_write_table(folder, len(numbers)))
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, symbol: str) -> Emitted:
+def _emit(model: bytes, symbol: str, guards: bool) -> Emitted:
     network = legalise(parse_graph(model))
     schedule = make_schedule(network)
-    emitted = emit(network, schedule, make_plan(network, schedule), symbol)
+    emitted = emit(network, schedule, make_plan(network, schedule, guards), symbol)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
     return emitted
@@ -81,7 +88,6 @@ def _write(emitted: Emitted, home: Path) -> list[Path]:
 
 
 def _write_table(folder: Path, count: int) -> Path:
-    (folder / "arenite_limits.h").write_text(f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}\n")
     lines = ['#include "arenite.h"', "extern const arenite_model_t *const graph_models[];"]
     lines.append("extern const uint32_t graph_model_count;")
     lines += [f"extern const arenite_model_t m{number};" for number in range(count)]

@@ -50,6 +50,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         arguments.out,
         arena_bytes=arguments.arena_bytes,
         row_fed=_row_fed(arguments),
+        guards=arguments.guards,
         force=arguments.force,
         progress=_progress(),
     )

@@ -94,6 +94,8 @@ def bundle(report: BundleReport) -> list[str]:
             f"MACs {model.macs:,}"
             for model in report.models
         ]
+    if report.guards:
+        lines.append("guards     a validation build: larger and slower than firmware to ship")
     return [*lines, f"next       arenite build {printable(report.out_dir)}"]
 
 

@@ -254,6 +254,8 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--row-fed", action="store_true", help="take the input row by row; the frame is never stored")
     fed = "of several models, take this one's input row by row; repeat the option for more"
     parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)
+    guards = "make a validation build, which watches a word behind every block of the arena"
+    parser.add_argument("--guards", action="store_true", help=guards)
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 

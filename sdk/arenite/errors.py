@@ -12,6 +12,7 @@
     ├── OutputError                 exit 2  a file or folder cannot be written
     ├── DoesNotFitError             exit 1  the answer is no: too large for the board
     └── CheckFailedError            exit 1  the answer is no: a check on the result failed
+        └── MemoryDamageError       exit 1  a kernel wrote outside its memory
 
 Every message says what happened, where (file, operator, tensor) and what to do next.
 """
@@ -24,6 +25,7 @@ __all__ = [
     "ContractError",
     "DoesNotFitError",
     "LinkError",
+    "MemoryDamageError",
     "MissingToolError",
     "ModelError",
     "OutputError",
@@ -97,3 +99,19 @@ class CheckFailedError(AreniteError):
     """A check on the result failed: the answer is no."""
 
     exit_code = 1
+
+
+class MemoryDamageError(CheckFailedError):
+    """A kernel wrote past the end of a block of the arena: a guard word of a validation build was damaged.
+
+    Args:
+        guard: Which guard word of the model.
+        layer: Which layer of the model ran.
+        step: After which step of the row schedule the damage was seen.
+    """
+
+    def __init__(
+        self, what: str, *, guard: int, layer: int, step: int, where: str | None = None, cure: str | None = None
+    ) -> None:
+        self.guard, self.layer, self.step = guard, layer, step
+        super().__init__(what, where=where, cure=cure)

@@ -6,6 +6,9 @@
 
 #include "arenite.h"
 #include "arenite_models.h"
+#ifdef ARENITE_GUARDS
+#include "arenite_guards.h"
+#endif
 #include "board.h"
 #include "bytes.h"
 #include "link.h"
@@ -44,7 +47,7 @@ typedef struct {
 /* Replies overwrite the request, which lies in the same buffer: read the request first. */
 typedef struct {
     uint8_t *data;
-    uint32_t bytes;
+    uint32_t bytes; /* 0 with every status but APP_OK and APP_DAMAGED */
 } reply_t;
 
 static const arenite_model_t *model(void) { return arenite_models[session.selected]; }
@@ -219,6 +222,16 @@ static app_status_t run(const request_t *request, reply_t *reply) {
         }
         run_model(request->sequence);
     }
+#ifdef ARENITE_GUARDS
+    const arenite_damage_t *damage = arenite_guard_damage();
+    if (damage != NULL) {
+        put_u32(reply->data, damage->guard);
+        put_u16(reply->data + 4, damage->layer);
+        put_u32(reply->data + 6, damage->step);
+        reply->bytes = 10;
+        return APP_DAMAGED;
+    }
+#endif
     reply->data[0] = BOARD_COUNTER_UNIT;
     put_u64(reply->data + 1, session.run_counter);
     put_u32(reply->data + 9, session.run_stack_peak_bytes);
@@ -297,6 +310,5 @@ void app_receive(uint8_t byte) {
     reply_t reply = {payload + STATUS_BYTES, 0};
     const app_status_t status = dispatch(command, &request, &reply);
     payload[0] = (uint8_t)status;
-    link_send(&link_state, command | APP_REPLY, request.sequence,
-              STATUS_BYTES + (status == APP_OK ? reply.bytes : 0u));
+    link_send(&link_state, command | APP_REPLY, request.sequence, STATUS_BYTES + reply.bytes);
 }

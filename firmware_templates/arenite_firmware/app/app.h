@@ -2,7 +2,8 @@
 /* The commands of the serial link, over the models of this firmware.
  *
  * A reply has the request's sequence number, the request's command with bit 7 set, and a payload that starts
- * with one status byte. When the status is not 0 nothing follows it. Integers are little-endian.
+ * with one status byte. When the status is not 0 nothing follows it, but for status 7 to run: guard u32, layer u16,
+ * step u32. Integers are little-endian.
  *
  *     command     request payload                         reply payload after the status
  *     1 identify  -                                       protocol u8, counter unit u8, models u8, model u8,
@@ -52,6 +53,7 @@ typedef enum {
     APP_OUT_OF_RANGE = 4, /* offset and length reach past the tensor */
     APP_NOT_LOADED = 5,   /* run before every input was loaded, or a load that leaves a gap */
     APP_NOT_RUN = 6,      /* read of outputs that no run has made since the last load */
+    APP_DAMAGED = 7,      /* validation builds: a run that wrote past the end of a block of the arena */
 } app_status_t;
 
 /* Forgets what was loaded and run, and sends the banner. */

@@ -16,7 +16,7 @@ from types import TracebackType
 from arenite.device import protocol
 from arenite.device.protocol import Frame, FrameReader, Identification, TensorInfo
 from arenite.device.streams import SerialStream, Stream
-from arenite.errors import LinkError, UsageError
+from arenite.errors import LinkError, MemoryDamageError, UsageError
 
 __all__ = ["Device", "Identity", "RunResult", "open_device"]
 
@@ -158,6 +158,7 @@ class Device:
         """Runs the model once on what was loaded.
 
         Raises:
+            MemoryDamageError: The firmware watches its arena, and a guard word was damaged.
             LinkError: An input is missing, or no answer comes within `timeout_s`.
         """
         payload = self._request(protocol.RUN, b"", timeout_s=timeout_s)
@@ -257,11 +258,25 @@ class Device:
         status = reply.payload[0] if reply.payload else None
         if status == 0:
             return reply.payload[1:]
+        if status == protocol.DAMAGED:
+            raise self._damage(reply.payload[1:])
         text = protocol.STATUS_TEXT.get(status, "unknown") if status is not None else "an empty reply"
         raise LinkError(
             f"the board refused `{_NAMES[command]}`: {text} (status {status})",
             where=self._stream.name,
             cure="Load every input before each run, and read outputs before the next load",
+        )
+
+
+    def _damage(self, payload: bytes) -> MemoryDamageError:
+        guard, layer, step = protocol.read_damage(payload, self._stream.name)
+        return MemoryDamageError(
+            f"{protocol.STATUS_TEXT[protocol.DAMAGED]}: guard {guard} is damaged after step {step}, by layer {layer}",
+            guard=guard,
+            layer=layer,
+            step=step,
+            where=self._stream.name,
+            cure="Let `arenite verify` name the operator",
         )
 
 

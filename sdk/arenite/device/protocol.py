@@ -17,6 +17,7 @@ from arenite.errors import LinkError
 
 __all__ = [
     "BANNER",
+    "DAMAGED",
     "DESCRIBE",
     "Frame",
     "FrameReader",
@@ -33,6 +34,7 @@ __all__ = [
     "TensorInfo",
     "decode_frame",
     "encode_frame",
+    "read_damage",
     "read_identification",
     "read_tensor_info",
 ]
@@ -42,6 +44,7 @@ _LEAST_PAYLOAD = 64
 MAX_PAYLOAD = 1032
 IDENTIFY, DESCRIBE, LOAD, RUN, READ, SELECT = 1, 2, 3, 4, 5, 6
 REPLY, BANNER = 0x80, 0xFF
+DAMAGED = 7
 STATUS_TEXT = {
     0: "ok",
     1: "unknown command",
@@ -50,6 +53,7 @@ STATUS_TEXT = {
     4: "offset and length reach past the tensor",
     5: "an input is not loaded whole",
     6: "no run since the last load",
+    7: "the run wrote past the end of a block of the arena",
 }
 _UNITS = ("none", "cycles", "instructions", "ticks")
 _DTYPES = ("int8", "uint8", "int16", "int32", "float32")
@@ -57,6 +61,7 @@ _SAME_VERSION = "Build and flash the firmware with this version of Arenite"
 _MAGIC = b"Ar"
 _HEADER = struct.Struct("<2sBBH")
 _IDENTIFICATION = struct.Struct("<BBBBBBHII32s")
+_DAMAGE = struct.Struct("<IHI")
 _TENSOR = struct.Struct("<BhIf")
 _MAX_STUFFED = (_HEADER.size + MAX_PAYLOAD + 4) * 255 // 254 + 2
 
@@ -176,6 +181,18 @@ def read_identification(payload: bytes, where: str) -> Identification:
         model_sha256=sha256.hex(),
         board=payload[_IDENTIFICATION.size :].decode("ascii", "replace"),
     )
+
+
+def read_damage(payload: bytes, where: str) -> tuple[int, int, int]:
+    """Guard, layer and step in the reply to `run` with the status `DAMAGED`, without its status byte.
+
+    Raises:
+        LinkError: It is too short.
+    """
+    if len(payload) < _DAMAGE.size:
+        raise _malformed("run", payload, where)
+    guard, layer, step = _DAMAGE.unpack_from(payload)
+    return guard, layer, step
 
 
 def read_tensor_info(payload: bytes, where: str) -> TensorInfo:

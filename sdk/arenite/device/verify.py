@@ -14,7 +14,7 @@ from arenite.device.client import Device, Identity, RunResult, open_device
 from arenite.device.emulators import EMULATORS, EmulatedBoard, start_emulator
 from arenite.device.host_runner import HostBoard
 from arenite.device.target import read_target
-from arenite.errors import LinkError, UsageError
+from arenite.errors import LinkError, MemoryDamageError, UsageError
 from arenite.progress import Progress, silent
 
 __all__ = ["FirstDifference", "ModelProof", "VerifyReport", "verify"]
@@ -99,6 +99,7 @@ def verify(bundle_dir: Path, on: str = "emulator", progress: Progress | None = N
         UsageError: The folder is no bundle, was not built, or its vectors are damaged.
         MissingToolError: The emulator or pyserial is not installed.
         LinkError: The board does not answer, or holds another model.
+        MemoryDamageError: The bundle is a validation build, and a kernel wrote past the end of a block of the arena.
     """
     bundle_dir = Path(bundle_dir)
     manifest = read_manifest(bundle_dir)
@@ -129,7 +130,10 @@ def _prove(
     results: list[RunResult] = []
     first = None
     for number, (inputs, expected) in enumerate(_read_vectors(bundle_dir, model, identity)):
-        results.append(_run(device, inputs))
+        try:
+            results.append(_run(device, inputs))
+        except MemoryDamageError as damage:
+            raise _named(damage, model, number) from damage
         first = first or _compare(device, index, number, expected)
         advance()
     run = results[0]
@@ -189,6 +193,23 @@ def _run(device: Device, inputs: list[bytes]) -> RunResult:
     for index, data in enumerate(inputs):
         device.load(index, data)
     return device.run(timeout_s=_RUN_S)
+
+
+def _named(damage: MemoryDamageError, model: dict[str, Any], vector: int) -> MemoryDamageError:
+    """The same damage in the model's own words."""
+    try:
+        layer, block = model["guards"]["layers"][damage.layer], model["guards"]["blocks"][damage.guard]
+        culprit = f"operator {layer['operator']} {layer['kind']}, which makes {layer['output']},"
+    except (KeyError, IndexError, TypeError):
+        return damage
+    return MemoryDamageError(
+        f"{culprit} wrote past the end of {block} in step {damage.step} of vector {vector}",
+        guard=damage.guard,
+        layer=damage.layer,
+        step=damage.step,
+        where=model["name"],
+        cure="If the bundle was not edited by hand, this is a fault of Arenite: report it with the model",
+    )
 
 
 def _compare(device: Device, model: int, vector: int, expected: list[bytes]) -> FirstDifference | None:
