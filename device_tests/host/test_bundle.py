@@ -115,6 +115,14 @@ def test_a_foreign_folder_is_not_replaced(model: Path, tmp_path: Path) -> None:
     assert (place / "manifest.json").is_file()
 
 
+def test_a_bundle_of_an_earlier_format_is_replaced(model: Path, tmp_path: Path) -> None:
+    place = tmp_path / "old"
+    place.mkdir()
+    (place / "manifest.json").write_text('{"format": 1, "model_sha256": "00", "board": "host"}')
+    bundle(model, "host", place)
+    assert json.loads((place / "manifest.json").read_text())["format"] == 2
+
+
 def test_the_current_folder_and_the_model_are_never_removed(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

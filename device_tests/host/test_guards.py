@@ -114,6 +114,18 @@ def test_a_kernel_that_writes_one_byte_too_far_is_named(tmp_path: Path, kind: st
     assert manifest["guards"]["blocks"][caught.value.guard] == output
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_scratch_has_a_guard_too(tmp_path: Path, seed: int) -> None:
+    """Of one item and of a batch."""
+    bundle(model_of(tmp_path, "MEAN", seed), "host", tmp_path / "b", guards=True)
+    damage_kernel(tmp_path / "b", "mean_s8", past_the_end=0)
+    build(tmp_path / "b")
+    with pytest.raises(
+        MemoryDamageError, match=r"operator 0 MEAN.* wrote past the end of scratch of layer 0 in step 0"
+    ):
+        verify(tmp_path / "b")
+
+
 def test_the_first_damaged_block_is_told_and_a_good_run_after_it_is_good(tmp_path: Path) -> None:
     """A kernel that damages only its third row, and only where the input says so."""
     case = random_graph("CONV_2D", 0)

@@ -118,9 +118,8 @@ def verification(report: VerifyReport) -> list[str]:
     if report.emulator is not None:
         lines.append(f"ran on     {report.board}, {report.emulator}")
     if report.instructions is not None:
-        lines.append(
-            f"cost       {report.instructions:,} instructions an inference{' of each model' if several else ''}"
-        )
+        scope = "for one inference of each model" if several else "an inference"
+        lines.append(f"cost       {report.instructions:,} instructions {scope}")
     if report.stack_peak_bytes is not None:
         lines.append(f"stack      {report.stack_peak_bytes:,} bytes at the deepest")
     if several:
