@@ -15,6 +15,7 @@ Time counts half steps: step t reads at 2t and writes at 2t + 1. A row that an e
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -23,7 +24,7 @@ import numpy.typing as npt
 
 from arenite_codegen.network import FEED, Layer, Mode, Network, Role
 
-__all__ = ["Schedule", "Timeline", "make_schedule", "read_as_a_whole", "simulate"]
+__all__ = ["Schedule", "Timeline", "live_bytes", "make_schedule", "read_as_a_whole", "schedule_with"]
 
 _POWER = 8
 # Steps that the search may simulate; deep networks with many rows then look less far ahead.
@@ -40,14 +41,15 @@ class Timeline:
         order: The layer of each step.
         born, died: For each value, the half step at which each of its rows appears and disappears. Rows at the end that
             nobody reads are not made and have no entry.
-        scratch: For each layer with scratch, the half steps between which it is in use.
+        scratch: For each layer with scratch, the half steps at which each of its uses begins and ends: an accumulator
+            is in use from its first to its last step, other scratch during each step alone.
         overlays: (value read, its row, value written, its row) of each step that may write over what it reads.
     """
 
     order: list[int]
     born: dict[int, Times]
     died: dict[int, Times]
-    scratch: dict[int, tuple[int, int]]
+    scratch: dict[int, tuple[Times, Times]]
     overlays: list[tuple[int, int, int, int]]
 
     @property
@@ -77,7 +79,15 @@ class Schedule:
 def make_schedule(network: Network) -> Schedule:
     """Choose the materialised values and derive everything else."""
     demands = _Demands(network)
-    chosen = _best_path(network, demands)
+    return _schedule(network, demands, _best_path(network, demands))
+
+
+def schedule_with(network: Network, materialised: Sequence[int]) -> Schedule:
+    """The schedule that makes these values, in their order, as a whole."""
+    return _schedule(network, _Demands(network), materialised)
+
+
+def _schedule(network: Network, demands: _Demands, chosen: Sequence[int]) -> Schedule:
     outputs = [io.value for io in network.outputs]
     # Rows of a fed input that nobody reads must still be taken from the caller.
     rest = [layer.output for layer in network.layers if layer.kernel == FEED]
@@ -152,7 +162,7 @@ class _Run:
         self._made, self._born, self._died = made, born, died
         self._next_step = [0] * len(network.layers)
         self._order: list[int] = []
-        self._scratch: dict[int, tuple[int, int]] = {}
+        self._scratch: dict[int, list[tuple[int, int]]] = {}
         self._overlays: list[tuple[int, int, int, int]] = []
 
     def make(self, target: int) -> None:
@@ -192,8 +202,9 @@ class _Run:
             elif needed:
                 self._died[read][needed.start : needed.stop : needed.step] = 2 * time + 1
         if layer.scratch_bytes:
-            first, _ = self._scratch.get(layer.index, (2 * time, 0))
-            self._scratch[layer.index] = (first, 2 * time + 1)
+            uses = self._scratch.setdefault(layer.index, [])
+            first = uses.pop()[0] if uses and layer.mode is Mode.ACCUMULATE else 2 * time
+            uses.append((first, 2 * time + 1))
         if writes:
             self._born[layer.output][row] = self._died[layer.output][row] = 2 * time + 1
             self._made[layer.output] += 1
@@ -206,20 +217,31 @@ class _Run:
             self._born[value], self._died[value] = self._born[value][:made], self._died[value][:made]
             if value in kept:
                 self._died[value][:] = end
-        return Timeline(self._order, self._born, self._died, self._scratch, self._overlays)
+        scratch = {layer: (times[:, 0], times[:, 1]) for layer, times in self._scratch_times()}
+        return Timeline(self._order, self._born, self._died, scratch, self._overlays)
+
+    def _scratch_times(self) -> Iterator[tuple[int, Times]]:
+        for layer, uses in self._scratch.items():
+            yield layer, np.array(uses, np.int64)
 
 
 def live_peak(network: Network, timeline: Timeline) -> int:
     """Most bytes alive at one time, at row granularity."""
+    return int(live_bytes(network, timeline).max())
+
+
+def live_bytes(network: Network, timeline: Timeline) -> Times:
+    """Bytes of rows and scratch alive at each half step, from the one before the first."""
     change = np.zeros(timeline.end + 4, np.int64)
     for value, born in timeline.born.items():
         size = network.values[value].row_bytes
         np.add.at(change, born + 1, size)
         np.add.at(change, timeline.died[value] + 2, -size)
     for layer, (first, last) in timeline.scratch.items():
-        change[first + 1] += network.layers[layer].scratch_bytes
-        change[last + 2] -= network.layers[layer].scratch_bytes
-    return int(change.cumsum().max())
+        np.add.at(change, first + 1, network.layers[layer].scratch_bytes)
+        np.add.at(change, last + 2, -network.layers[layer].scratch_bytes)
+    alive: Times = change.cumsum()
+    return alive
 
 
 def _ring_rows(network: Network, timeline: Timeline, index: int) -> int:

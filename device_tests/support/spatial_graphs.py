@@ -20,7 +20,7 @@ from support.graph_case import (
     mac_quantisation,
 )
 
-__all__ = ["average_pool_2d", "conv_2d", "depthwise_conv_2d", "max_pool_2d", "mean", "pad", "pad_conv"]
+__all__ = ["average_pool_2d", "conv_2d", "conv_chain", "depthwise_conv_2d", "max_pool_2d", "mean", "pad", "pad_conv"]
 
 
 def conv_2d(choices: Choices) -> GraphCase:
@@ -56,19 +56,7 @@ def depthwise_conv_2d(choices: Choices) -> GraphCase:
         scales=[quantisation.input_scale],
         zero_points=[quantisation.input_zero_point],
     )
-    operands = [x, *_add_weights(builder, choices, (1, *window.kernel, channels), 3, quantisation)]
-    y = _add_output(builder, (shape[0], *window.output((shape[1], shape[2])), channels), quantisation)
-    builder.operator(
-        "DEPTHWISE_CONV_2D",
-        operands,
-        [y],
-        version=3,
-        options="DepthwiseConv2DOptions",
-        depthMultiplier=multiplier,
-        **_window_options(window),
-        **_dilation_options(window),
-        fusedActivationFunction=ACTIVATIONS[quantisation.activation],
-    )
+    y = _add_depthwise(builder, choices, x, shape, window, multiplier, quantisation)
     text = f"DEPTHWISE_CONV_2D {shape} x{multiplier} {window} {quantisation.summary}"
     return case(choices, text, builder, [(x, shape, "int8", quantisation.input_zero_point)], y)
 
@@ -130,6 +118,34 @@ def pad_conv(choices: Choices) -> GraphCase:
     return case(choices, text, builder, [(x, shape, "int8", point)], y)
 
 
+def conv_chain(choices: Choices) -> GraphCase:
+    """Two to five convolutions, ordinary, 1×1 or depthwise, each reading the one before it."""
+    batch, height, width, in_c = shape = _input_shape(choices, 9)
+    builder = ModelBuilder()
+    x = source = point = -1
+    text, before = f"CONV_CHAIN {shape}", None
+    for _ in range(choices.integer(2, 5)):
+        kind = choices.pick(["conv", "point", "depthwise", "depthwise"])
+        window = Window.draw(choices, (height, width), dilate=choices.chance(15))
+        if kind == "point":
+            window = Window((1, 1), (1, 1), (1, 1), "SAME")
+        multiplier = choices.pick([1, 1, 2]) if kind == "depthwise" and in_c <= 12 else 1
+        channels = in_c * multiplier if kind == "depthwise" else choices.channels(17)
+        terms = window.kernel[0] * window.kernel[1] * (1 if kind == "depthwise" else in_c)
+        quantisation = mac_quantisation(choices, terms, channels, per_channel=True)
+        if before is None:
+            scale, point = quantisation.input_scale, quantisation.input_zero_point
+            source = x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+        else:
+            quantisation = quantisation.reading(before)
+        add = _add_depthwise if kind == "depthwise" else _add_conv
+        count = multiplier if kind == "depthwise" else channels
+        x = add(builder, choices, x, (batch, height, width, in_c), window, count, quantisation)
+        (height, width), in_c, before = window.output((height, width)), channels, quantisation
+        text += f" {kind} {window} ->{channels} {quantisation.summary};"
+    return case(choices, text, builder, [(source, shape, "int8", point)], x)
+
+
 def _input_shape(choices: Choices, channel_limit: int = 33) -> tuple[int, int, int, int]:
     height, width = choices.integer(1, 13), choices.integer(1, 13)
     return (choices.batch(), height, width, choices.channels(channel_limit))
@@ -167,6 +183,32 @@ def _add_conv(
         [y],
         version=3,
         options="Conv2DOptions",
+        **_window_options(window),
+        **_dilation_options(window),
+        fusedActivationFunction=ACTIVATIONS[quantisation.activation],
+    )
+    return y
+
+
+def _add_depthwise(
+    builder: ModelBuilder,
+    choices: Choices,
+    x: int,
+    shape: tuple[int, int, int, int],
+    window: Window,
+    multiplier: int,
+    quantisation: MacQuantisation,
+) -> int:
+    channels = shape[3] * multiplier
+    operands = [x, *_add_weights(builder, choices, (1, *window.kernel, channels), 3, quantisation)]
+    y = _add_output(builder, (shape[0], *window.output((shape[1], shape[2])), channels), quantisation)
+    builder.operator(
+        "DEPTHWISE_CONV_2D",
+        operands,
+        [y],
+        version=3,
+        options="DepthwiseConv2DOptions",
+        depthMultiplier=multiplier,
         **_window_options(window),
         **_dilation_options(window),
         fusedActivationFunction=ACTIVATIONS[quantisation.activation],
