@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata, resources
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from arenite._manifest import MANIFEST
-from arenite.errors import DoesNotFitError
+from arenite.errors import DoesNotFitError, UsageError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
@@ -21,11 +22,12 @@ from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.fit import check_fit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
-from arenite_codegen.plan import Plan, make_plan
+from arenite_codegen.plan import Plan
+from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.render import render
 from arenite_codegen.report import arena_text, operator_rows
 from arenite_codegen.row_feed import feed_by_rows
-from arenite_codegen.schedule import Schedule, make_schedule
+from arenite_codegen.schedule import Schedule
 from arenite_codegen.staging import Staging, output_folder
 from arenite_codegen.vectors import Vectors, make_vectors
 
@@ -101,6 +103,7 @@ def bundle(
     *,
     arena_bytes: int | None = None,
     row_fed: bool = False,
+    max_mac_factor: float = 1.0,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -113,6 +116,8 @@ def bundle(
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
         row_fed: Take the input row by row, so that the frame is never stored.
+        max_mac_factor: How many times the model's multiply-accumulates may run, to make rows again instead of
+            keeping them. At 1.0 nothing is computed twice.
         vectors: Random golden vectors, beside those that the model's contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
@@ -121,12 +126,18 @@ def bundle(
         ModelError: The file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
         ContractError: Its contract is damaged.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
-        UsageError: Writing `out_dir` would remove the model, the current folder or somebody else's files.
+        UsageError: `max_mac_factor` is below 1 or not finite, or writing `out_dir` would remove the model, the current
+            folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
+    if not (math.isfinite(max_mac_factor) and max_mac_factor >= 1.0):
+        raise UsageError(
+            f"max_mac_factor is {max_mac_factor}; it must be a number of at least 1",
+            cure="Give 1.0 to compute nothing twice, or for example 1.4 for a smaller arena.",
+        )
     target, place = load_board(board), output_folder(out_dir, Path(model), _is_bundle, force)
     with (progress or silent()).step(f"bundle {Path(model).name} for {target.name}") as step:
-        stages = _plan_model(Path(model), row_fed, step.note)
+        stages = _plan_model(Path(model), row_fed, max_mac_factor, step.note)
         report = _bundle(Path(model), stages, target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
@@ -157,18 +168,17 @@ def _bundle(
     return _report(place, target, stages, golden, manifest)
 
 
-def _plan_model(model: Path, row_fed: bool, say: Callable[[str], None]) -> _Stages:
+def _plan_model(model: Path, row_fed: bool, max_mac_factor: float, say: Callable[[str], None]) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
     network = legalise(graph)
     if row_fed:
         network = feed_by_rows(network, str(model))
-    say("schedule")
-    schedule = make_schedule(network)
     say("plan")
-    plan = make_plan(network, schedule)
+    planned = plan_network(network, max_mac_factor)
     say("emit")
+    network, schedule, plan = planned.network, planned.schedule, planned.plan
     return _Stages(graph, network, schedule, plan, emit(network, schedule, plan))
 
 
@@ -221,16 +231,6 @@ def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vec
     _write_text(folder / "sbom.spdx.json", _sbom(manifest))
     _write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=True) + "\n")
     return manifest
-
-
-def mac_factor(network: Network, schedule: Schedule) -> float:
-    """MACs that the schedule runs, over those of the network; counted step by step."""
-    steps = dict.fromkeys(range(len(network.layers)), 0)
-    for layer, count in schedule.steps:
-        steps[layer] += count
-    run = sum(layer.macs / layer.steps * steps[layer.index] for layer in network.layers)
-    once = sum(layer.macs for layer in network.layers)
-    return run / once if once else 1.0
 
 
 def _io(io: IoTensor) -> dict[str, Any]:

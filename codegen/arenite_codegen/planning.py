@@ -17,7 +17,7 @@ import numpy as np
 from arenite_codegen.network import Network
 from arenite_codegen.plan import FLASH_PER_RAM, Plan, make_plan
 from arenite_codegen.schedule import Schedule, live_bytes, make_schedule, schedule_with
-from arenite_codegen.strips import KERNEL, Chain, chains_of, in_strips
+from arenite_codegen.strips import KERNEL, Chain, chains_of, in_strips, repeated_macs
 
 __all__ = ["Planned", "mac_factor", "plan_network"]
 
@@ -27,6 +27,8 @@ CHAIN_BYTES = 150
 # How much more the dearest moments count than the others.
 _POWER = 24
 _FEWEST_COLUMNS = 2
+# Of the search's states that are placed.
+_KEPT_STATES = 3
 
 Widths = Mapping[Chain, int]
 
@@ -41,18 +43,28 @@ class Planned:
 
 
 def plan_network(network: Network, max_mac_factor: float = 1.0) -> Planned:
-    """Plan the smallest arena that multiply-accumulates up to `max_mac_factor` times the network's allow."""
+    """Plan the smallest arena that multiply-accumulates up to `max_mac_factor` times the network's allow.
+
+    Strips must save more RAM, in flash's worth, than their kernel and tables take.
+    """
     schedule = make_schedule(network)
+    best: Planned | None = None
+    for state in _Search(network, schedule, max_mac_factor).found():
+        planned = Planned(state.network, state.schedule, make_plan(state.network, state.schedule))
+        if best is None or _worth_bytes(planned) < _worth_bytes(best):
+            best = planned
+    least = FLASH_PER_RAM * schedule.live_bytes
+    if best is not None and _worth_bytes(best) < least:
+        return best
     whole = Planned(network, schedule, make_plan(network, schedule))
-    widths = _Search(network, schedule, max_mac_factor).widths()
-    if not widths:
-        return whole
-    merged = in_strips(network, widths)
-    schedule = make_schedule(merged)
-    divided = Planned(merged, schedule, make_plan(merged, schedule))
-    flash = KERNEL_BYTES + CHAIN_BYTES * len(widths) + divided.plan.table_bytes
-    saved = FLASH_PER_RAM * (whole.plan.arena_bytes - divided.plan.arena_bytes)
-    return divided if saved > flash - whole.plan.table_bytes else whole
+    return whole if best is None or _worth_bytes(whole) <= _worth_bytes(best) else best
+
+
+def _worth_bytes(planned: Planned) -> int:
+    """Flash that a plan takes, RAM included at its worth."""
+    chains = sum(1 for layer in planned.network.layers if layer.stages)
+    flash = planned.plan.table_bytes + CHAIN_BYTES * chains + (KERNEL_BYTES if chains else 0)
+    return FLASH_PER_RAM * planned.plan.arena_bytes + flash
 
 
 def mac_factor(network: Network, schedule: Schedule) -> float:
@@ -79,19 +91,23 @@ class _Search:
     def __init__(self, network: Network, schedule: Schedule, max_mac_factor: float) -> None:
         self._network = network
         self._first = schedule
-        self._chains = chains_of(network)
         self._allowance = int((max_mac_factor - 1.0) * sum(layer.macs for layer in network.layers))
-        self._options = {chain: list(self._widths_of(chain)) for chain in self._chains}
         self._repeats = {
-            (chain, width): self._repeated({chain: width}) for chain in self._chains for width in self._options[chain]
+            (chain, width): repeated_macs(network, chain, width)
+            for chain in chains_of(network)
+            for width in self._widths_of(chain)
         }
+        self._options: dict[Chain, list[int]] = {}
+        for (chain, width), repeated in self._repeats.items():
+            if repeated <= self._allowance:
+                self._options.setdefault(chain, []).append(width)
 
-    def widths(self) -> Widths:
-        """The chains to run in strips, with their strips' columns."""
-        state = self._state({}, self._network, self._first)
-        while (better := self._improved(state)) is not None:
-            state = better
-        return self._without_useless(state).widths
+    def found(self) -> list[_State]:
+        """The last and lowest states of the search: what can be placed best is not always the lowest."""
+        states = [self._state({}, self._network, self._first)]
+        while (better := self._improved(states[-1])) is not None:
+            states.append(better)
+        return [self._without_useless(state) for state in states[1:][-_KEPT_STATES:]]
 
     def _widths_of(self, chain: Chain) -> Iterator[int]:
         out_w = int(self._network.layers[chain[-1]].parameters["out_w"])
@@ -100,9 +116,6 @@ class _Search:
             yield -(-out_w // parts)
             parts *= 2
 
-    def _repeated(self, widths: Widths) -> int:
-        return sum(layer.repeated_macs for layer in in_strips(self._network, widths).layers)
-
     def _state(self, widths: Widths, network: Network, schedule: Schedule) -> _State:
         alive = live_bytes(network, schedule.timeline) / self._first.live_bytes
         return _State(widths, network, schedule, float(np.sum(alive**_POWER)))
@@ -110,7 +123,7 @@ class _Search:
     def _improved(self, state: _State) -> _State | None:
         at_peak = self._values_at_peak(state)
         best, best_gain = None, 0.0
-        for chain in self._chains:
+        for chain in self._options:
             inner = {self._network.layers[i].output for i in chain[:-1]}
             if inner & at_peak:
                 for candidate in self._with(state, chain):

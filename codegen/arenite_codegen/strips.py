@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from arenite_codegen.network import Layer, Mode, Network, Read, Role, Stage
 
-__all__ = ["KERNEL", "STAGE_KERNELS", "Chain", "chains_of", "in_strips", "stage_geometry"]
+__all__ = ["KERNEL", "STAGE_KERNELS", "Chain", "chains_of", "in_strips", "repeated_macs", "stage_geometry"]
 
 KERNEL = "strips_s8"
 MAX_STAGES = 4  # as ARENITE_STRIPS_S8_MAX_STAGES
@@ -141,26 +141,30 @@ def in_strips(network: Network, widths: Mapping[Chain, int]) -> Network:
     return replace(network, layers=tuple(replace(layer, index=i) for i, layer in enumerate(layers)))
 
 
-def _merged(network: Network, chain: Chain, width: int) -> Layer:
+def repeated_macs(network: Network, chain: Chain, width: int) -> int:
+    """Multiply-accumulates that a chain runs beyond those of its layers."""
     layers = [network.layers[i] for i in chain]
-    made = _made(layers, width)
-    stages, scratch = [], 0
-    for layer, (rows, columns) in zip(layers[:-1], made, strict=False):
-        stages.append(Stage(layer, scratch))
-        scratch += -(-int(rows.max() * columns.max()) * _out_channels(network, layer) // 4) * 4
-    macs = sum(layer.macs for layer in layers)
     run = sum(
         layer.macs // (layer.steps * _out_width(layer)) * int(rows.sum()) * int(columns.sum())
-        for layer, (rows, columns) in zip(layers, made, strict=True)
+        for layer, (rows, columns) in zip(layers, _made(layers, width), strict=True)
     )
+    return run - sum(layer.macs for layer in layers)
+
+
+def _merged(network: Network, chain: Chain, width: int) -> Layer:
+    layers = [network.layers[i] for i in chain]
+    stages, scratch = [], 0
+    for layer, (rows, columns) in zip(layers[:-1], _made(layers, width), strict=False):
+        stages.append(Stage(layer, scratch))
+        scratch += -(-int(rows.max() * columns.max()) * _out_channels(network, layer) // 4) * 4
     return replace(
         layers[-1],
         kernel=KERNEL,
         reads=(_window(layers),),
         parameters={"count": len(layers), "out_w": _out_width(layers[-1]), "strip_w": width},
         scratch_bytes=scratch,
-        macs=macs,
-        repeated_macs=run - macs,
+        macs=sum(layer.macs for layer in layers),
+        repeated_macs=repeated_macs(network, chain, width),
         stages=(*stages, Stage(layers[-1], 0)),
     )
 

@@ -20,7 +20,20 @@ from support.graph_case import (
     mac_quantisation,
 )
 
-__all__ = ["average_pool_2d", "conv_2d", "conv_chain", "depthwise_conv_2d", "max_pool_2d", "mean", "pad", "pad_conv"]
+__all__ = [
+    "average_pool_2d",
+    "conv_2d",
+    "conv_chain",
+    "depthwise_conv_2d",
+    "max_pool_2d",
+    "mean",
+    "mobile_blocks",
+    "pad",
+    "pad_conv",
+]
+
+# A 1×1 convolution.
+POINT = Window((1, 1), (1, 1), (1, 1), "SAME")
 
 
 def conv_2d(choices: Choices) -> GraphCase:
@@ -120,30 +133,67 @@ def pad_conv(choices: Choices) -> GraphCase:
 
 def conv_chain(choices: Choices) -> GraphCase:
     """Two to five convolutions, ordinary, 1×1 or depthwise, each reading the one before it."""
-    batch, height, width, in_c = shape = _input_shape(choices, 9)
-    builder = ModelBuilder()
-    x = source = point = -1
-    text, before = f"CONV_CHAIN {shape}", None
+    shape = _input_shape(choices, 9)
+    chain = _Chain(choices, shape)
     for _ in range(choices.integer(2, 5)):
         kind = choices.pick(["conv", "point", "depthwise", "depthwise"])
-        window = Window.draw(choices, (height, width), dilate=choices.chance(15))
-        if kind == "point":
-            window = Window((1, 1), (1, 1), (1, 1), "SAME")
-        multiplier = choices.pick([1, 1, 2]) if kind == "depthwise" and in_c <= 12 else 1
-        channels = in_c * multiplier if kind == "depthwise" else choices.channels(17)
-        terms = window.kernel[0] * window.kernel[1] * (1 if kind == "depthwise" else in_c)
-        quantisation = mac_quantisation(choices, terms, channels, per_channel=True)
-        if before is None:
-            scale, point = quantisation.input_scale, quantisation.input_zero_point
-            source = x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+        window = Window.draw(choices, chain.shape[1:3], dilate=choices.chance(15))
+        if kind == "depthwise":
+            chain.add_depthwise(window, choices.pick([1, 1, 2]) if chain.shape[3] <= 12 else 1)
         else:
-            quantisation = quantisation.reading(before)
-        add = _add_depthwise if kind == "depthwise" else _add_conv
-        count = multiplier if kind == "depthwise" else channels
-        x = add(builder, choices, x, (batch, height, width, in_c), window, count, quantisation)
-        (height, width), in_c, before = window.output((height, width)), channels, quantisation
-        text += f" {kind} {window} ->{channels} {quantisation.summary};"
-    return case(choices, text, builder, [(source, shape, "int8", point)], x)
+            chain.add_conv(POINT if kind == "point" else window, choices.channels(17))
+    return chain.case("CONV_CHAIN")
+
+
+def mobile_blocks(choices: Choices) -> GraphCase:
+    """A strided convolution, then two inverted bottlenecks, the first strided: how mobile image networks begin."""
+    chain = _Chain(choices, (1, 64, 96, 3))
+    chain.add_conv(Window((3, 3), (2, 2), (1, 1), "SAME"), 8)
+    for stride in (2, 1):
+        chain.add_conv(POINT, 96)
+        chain.add_depthwise(Window((3, 3), (stride, stride), (1, 1), "SAME"), 1)
+        chain.add_conv(POINT, 8)
+    return chain.case("MOBILE_BLOCKS")
+
+
+class _Chain:
+    """Convolutions one after the other, each on the grid of the one before it."""
+
+    def __init__(self, choices: Choices, shape: tuple[int, int, int, int]) -> None:
+        self.shape = self._input_shape = shape
+        self._choices, self._builder = choices, ModelBuilder()
+        self._quantisation: MacQuantisation | None = None
+        self._input = self._output = self._zero_point = -1
+        self._text = ""
+
+    def add_conv(self, window: Window, channels: int) -> None:
+        quantisation = self._quantised(window, window.kernel[0] * window.kernel[1] * self.shape[3], channels)
+        y = _add_conv(self._builder, self._choices, self._output, self.shape, window, channels, quantisation)
+        self._go_on(y, window, channels, quantisation)
+
+    def add_depthwise(self, window: Window, multiplier: int) -> None:
+        channels = self.shape[3] * multiplier
+        quantisation = self._quantised(window, window.kernel[0] * window.kernel[1], channels)
+        y = _add_depthwise(self._builder, self._choices, self._output, self.shape, window, multiplier, quantisation)
+        self._go_on(y, window, channels, quantisation)
+
+    def case(self, kind: str) -> GraphCase:
+        inputs = [(self._input, self._input_shape, "int8", self._zero_point)]
+        return case(self._choices, f"{kind} {self._input_shape}{self._text}", self._builder, inputs, self._output)
+
+    def _quantised(self, window: Window, terms: int, channels: int) -> MacQuantisation:
+        drawn = mac_quantisation(self._choices, terms, channels, per_channel=True)
+        if self._quantisation is not None:
+            return drawn.reading(self._quantisation)
+        scale, self._zero_point = drawn.input_scale, drawn.input_zero_point
+        x = self._builder.tensor("x", self.shape, "int8", scales=[scale], zero_points=[self._zero_point])
+        self._input = self._output = x
+        return drawn
+
+    def _go_on(self, output: int, window: Window, channels: int, quantisation: MacQuantisation) -> None:
+        self._text += f" {window} ->{channels} {quantisation.summary};"
+        self._output, self._quantisation = output, quantisation
+        self.shape = (self.shape[0], *window.output(self.shape[1:3]), channels)
 
 
 def _input_shape(choices: Choices, channel_limit: int = 33) -> tuple[int, int, int, int]:

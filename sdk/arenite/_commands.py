@@ -49,6 +49,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         arguments.out,
         arena_bytes=arguments.arena_bytes,
         row_fed=arguments.row_fed,
+        max_mac_factor=arguments.max_mac_factor,
         force=arguments.force,
         progress=_progress(),
     )

@@ -253,6 +253,13 @@ def _add_bundle(commands: Any) -> None:
         "--arena-bytes", type=_positive, metavar="N", help="fail when the plan needs more than N bytes"
     )
     parser.add_argument("--row-fed", action="store_true", help="take the input row by row; the frame is never stored")
+    parser.add_argument(
+        "--max-mac-factor",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="let up to F times the multiply-accumulates run where that makes the arena smaller (default 1.0)",
+    )
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 

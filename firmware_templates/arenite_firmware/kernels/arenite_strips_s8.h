@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A chain of convolutions, one output row a call, made strip by strip: the rows between two convolutions exist only a few
  * columns wide, and only as long as the strip. A row or column that two calls or strips need is computed for each.
- * The stages are exactly CONV_2D and DEPTHWISE_CONV_2D. */
+ * Authority: as CONV_2D and DEPTHWISE_CONV_2D, whose kernels run here on narrower rows. */
 #ifndef ARENITE_STRIPS_S8_H
 #define ARENITE_STRIPS_S8_H
 
