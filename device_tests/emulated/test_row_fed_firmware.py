@@ -15,7 +15,6 @@ from arenite_codegen import bundle
 from arenite_codegen.build import build
 from support.graphs import random_graph
 
-
 BOARDS = ["qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32"]
 # Arena in bytes that MobileNetV2 1.0/224 must not exceed, by the allowed MAC factor.
 MOBILENET = {1.0: 106_496, 1.2: 51_200}
