@@ -16,7 +16,7 @@ import numpy as np
 
 from arenite_codegen.network import Network
 from arenite_codegen.plan import FLASH_PER_RAM, Plan, make_plan
-from arenite_codegen.schedule import Schedule, live_bytes, make_schedule, schedule_with
+from arenite_codegen.schedule import Schedule, SegmentCosts, live_bytes, make_schedule, schedule_with
 from arenite_codegen.strips import KERNEL, Chain, chains_of, in_strips, repeated_macs
 
 __all__ = ["Planned", "mac_factor", "plan_network"]
@@ -47,9 +47,10 @@ def plan_network(network: Network, max_mac_factor: float = 1.0) -> Planned:
 
     Strips must save more RAM, in flash's worth, than their kernel and tables take.
     """
-    schedule = make_schedule(network)
+    costs: SegmentCosts = {}
+    schedule = make_schedule(network, costs)
     best: Planned | None = None
-    for state in _Search(network, schedule, max_mac_factor).found():
+    for state in _Search(network, schedule, costs, max_mac_factor).found():
         planned = Planned(state.network, state.schedule, make_plan(state.network, state.schedule))
         if best is None or _worth_bytes(planned) < _worth_bytes(best):
             best = planned
@@ -88,9 +89,8 @@ class _State:
 
 
 class _Search:
-    def __init__(self, network: Network, schedule: Schedule, max_mac_factor: float) -> None:
-        self._network = network
-        self._first = schedule
+    def __init__(self, network: Network, schedule: Schedule, costs: SegmentCosts, max_mac_factor: float) -> None:
+        self._network, self._first, self._costs = network, schedule, costs
         self._allowance = int((max_mac_factor - 1.0) * sum(layer.macs for layer in network.layers))
         self._repeats = {
             (chain, width): repeated_macs(network, chain, width)
@@ -133,7 +133,7 @@ class _Search:
                         best, best_gain = candidate, gain
         if best is None:
             return None
-        schedule = make_schedule(best.network)
+        schedule = make_schedule(best.network, self._costs)
         if schedule.live_bytes < best.schedule.live_bytes:
             return self._state(best.widths, best.network, schedule)
         return best

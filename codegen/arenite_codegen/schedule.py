@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from arenite_codegen.network import FEED, Layer, Mode, Network, Role
 
-__all__ = ["Schedule", "Timeline", "live_bytes", "make_schedule", "read_as_a_whole", "schedule_with"]
+__all__ = ["Schedule", "SegmentCosts", "Timeline", "live_bytes", "make_schedule", "read_as_a_whole", "schedule_with"]
 
 _POWER = 8
 # Steps that the search may simulate; deep networks with many rows then look less far ahead.
@@ -76,10 +76,18 @@ class Schedule:
     live_bytes: int
 
 
-def make_schedule(network: Network) -> Schedule:
-    """Choose the materialised values and derive everything else."""
+SegmentCosts = dict[tuple[object, ...], int]
+"""What segments cost, by where they begin and end and the chains in them."""
+
+
+def make_schedule(network: Network, known: SegmentCosts | None = None) -> Schedule:
+    """Choose the materialised values and derive everything else.
+
+    Args:
+        known: Costs that earlier calls found for the same network with other chains merged; new ones are added.
+    """
     demands = _Demands(network)
-    return _schedule(network, demands, _best_path(network, demands))
+    return _schedule(network, demands, _best_path(network, demands, {} if known is None else known))
 
 
 def schedule_with(network: Network, materialised: Sequence[int]) -> Schedule:
@@ -284,7 +292,7 @@ def _cuts(network: Network) -> list[tuple[int, int]]:
     return found
 
 
-def _best_path(network: Network, demands: _Demands) -> list[int]:
+def _best_path(network: Network, demands: _Demands, known: SegmentCosts) -> list[int]:
     """The cuts to materialise: a shortest path over them, a segment weighing its peak to a high power.
 
     The dearest segment so decides almost alone; among schedules that share it, the next dearest does. Slack in the
@@ -292,6 +300,7 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
     """
     cuts = _cuts(network)
     nodes: list[int | None] = [None, *(value for _, value in cuts), -1]
+    ends = [-1, *(layer for layer, _ in cuts), len(network.layers) - 1]
     reach = _reach(network, [layer for layer, _ in cuts])
     outputs = [io.value for io in network.outputs]
     weight = [0] + [-1] * (len(nodes) - 1)
@@ -303,7 +312,10 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
             least = 0 if target == -1 else network.values[target].bytes
             if 0 <= weight[stop] <= weight[start] + least**_POWER:
                 continue
-            cost = _segment_cost(network, demands, nodes[start], outputs if target == -1 else [target])
+            key = (nodes[start], target, *_chains_between(network, ends[start], ends[stop]))
+            if key not in known:
+                known[key] = _segment_cost(network, demands, nodes[start], outputs if target == -1 else [target])
+            cost = known[key]
             if weight[stop] < 0 or weight[start] + cost**_POWER < weight[stop]:
                 weight[stop], came_from[stop] = weight[start] + cost**_POWER, start
     path, node = [], came_from[-1]
@@ -313,6 +325,15 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
         path.append(value)
         node = came_from[node]
     return path[::-1]
+
+
+def _chains_between(network: Network, after: int, until: int) -> list[tuple[int, int, int]]:
+    """What tells the chains of a segment from others of the same network: their ends, lengths and strips."""
+    return [
+        (layer.output, len(layer.stages), layer.parameters["strip_w"])
+        for layer in network.layers[after + 1 : until + 1]
+        if layer.stages
+    ]
 
 
 def _reach(network: Network, cuts: list[int]) -> int:
