@@ -338,8 +338,10 @@ def test_joulescope_must_be_the_only_one_or_be_named() -> None:
     with pytest.raises(MeterError, match="cable"):
         joulescope.JoulescopeMeter(Instruments(), None).start()
     two = Instruments("u/js110/001", "u/js220/002")
+    assert not two.closed
     with pytest.raises(MeterError, match="u/js110/001, u/js220/002"):
         joulescope.JoulescopeMeter(two, None).start()
+    assert two.closed == ["driver"], "a driver that is not needed is not left running"
     meter = joulescope.JoulescopeMeter(two, "u/js110/001")
     meter.start()
     assert two.topic == "u/js110/001/s/sstats/value"

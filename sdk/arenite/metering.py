@@ -39,7 +39,8 @@ MIN_BLOCK_S = 0.1
 _MIN_WINDOW_S = 0.2
 _MIN_SAMPLES = 10
 _MIN_WINDOWS, _MAX_WINDOWS = 5, 40
-_IDLE_S = 1.0
+# Idle is measured for so many windows, but no longer than this unless it is asked for.
+_IDLE_WINDOWS, _IDLE_LONGEST_S = 6, 15.0
 # A meter at a serial line has so long to send its first sample, and its last ones.
 _PATIENCE_S = 3.0
 # So much of a block may go unseen before its energy is a lower bound.
@@ -94,7 +95,8 @@ class Recording:
 
     Args:
         start: Gives a started meter.
-        idle_s: How long to measure idle first; None takes a second, or twelve samples of a slow meter; 0 does not.
+        idle_s: How long to measure idle first; None takes six windows (1.2 s, longer for a slow meter, at most 15 s);
+            0 does not.
         strict: A meter that cannot be started is an error; otherwise figures are unknown and say why.
         fallback: The figure when there is no meter.
     """
@@ -148,7 +150,8 @@ class Recording:
             if self._strict:
                 raise meter.error(self._lost, "Check its cable and that it is set to send.")
             return
-        idle_s = max(_IDLE_S, 12 * meter.interval_s) if self._idle_s is None else self._idle_s
+        usual_s = min(_IDLE_LONGEST_S, _IDLE_WINDOWS * _shortest_s(meter))
+        idle_s = usual_s if self._idle_s is None else self._idle_s
         if idle_s > 0:
             start_s = time.perf_counter()
             time.sleep(idle_s)
@@ -317,8 +320,12 @@ class Recording:
 
 def _count(duration_s: float, meter: Meter) -> int:
     """How many windows a block is cut into."""
-    shortest_s = max(_MIN_WINDOW_S, _MIN_SAMPLES * meter.interval_s)
-    return max(1, min(_MAX_WINDOWS, int(duration_s / shortest_s)))
+    return max(1, min(_MAX_WINDOWS, int(duration_s / _shortest_s(meter))))
+
+
+def _shortest_s(meter: Meter) -> float:
+    """The shortest window that a meter's samples fill."""
+    return max(_MIN_WINDOW_S, _MIN_SAMPLES * meter.interval_s)
 
 
 def _edges(section: Section, end_s: float, inferences: int, meter: Meter) -> list[tuple[float, float, float]]:

@@ -52,6 +52,7 @@ class JoulescopeMeter(Meter):
         paths = list(self._driver.device_paths())
         wanted = [path for path in paths if self._path in (None, path)]
         if len(wanted) != 1:
+            self._driver.finalize()
             cure = f"Name one of: {', '.join(paths)}." if paths else "Check its cable and the rules for USB devices."
             raise self.error(f"{len(wanted)} instruments are there", cure)
         self._opened = path = wanted[0]

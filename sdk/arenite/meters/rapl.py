@@ -16,8 +16,8 @@ from arenite.meters.base import CounterMeter, number_in, text_in
 __all__ = ["POWERCAP", "RaplDomain", "RaplMeter", "find", "rapl_domains"]
 
 POWERCAP = Path("/sys/class/powercap")
-# Counters tick about once a millisecond, and the fastest wrap known is about a minute.
-_POLL_S = 0.05
+# Counters tick about once a millisecond, and the fastest wrap known is about a minute. A reading takes microseconds.
+_POLL_S = 0.01
 _CURE = "Run as root, or let everybody read: chmod a+r /sys/class/powercap/intel-rapl*/energy_uj"
 
 
