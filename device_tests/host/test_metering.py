@@ -85,7 +85,8 @@ def test_known_load_is_recovered_within_one_percent(quantity: str) -> None:
     assert energy.energy_mj / energy.gross_mj == pytest.approx(6 / 8, rel=0.01)
     assert energy.average_w == pytest.approx(8.0, rel=0.01)
     assert energy.idle_w == pytest.approx(2.0, rel=0.01)
-    assert energy.peak_w == pytest.approx(10.0, rel=0.01)
+    # A counter's peak is a mean over 50 ms, here two periods of the ripple.
+    assert energy.peak_w == pytest.approx(10.0 if quantity == WATTS else 8.0, rel=0.02)
     assert energy.interval_mj is not None and energy.windows >= 5
     assert energy.interval_mj[0] <= energy.energy_mj <= energy.interval_mj[1]
     assert energy.inferences == 60
@@ -237,7 +238,8 @@ def test_trace_by_hand() -> None:
     assert sensor.portion(-10, 20).seen_s == 2
     counter = Trace(JOULES, arrays((0, 10, False), (1, 12, False), (2, nan, False), (3, 18, False), (4, 18, True)))
     part = counter.portion(0, 4)
-    assert (part.joules, part.seen_s, part.peak_w) == (8, 3, 3)
+    assert (part.joules, part.seen_s) == (8, 3)
+    assert counter.portion(-1, 5).peak_w == 3
     for trace in (Trace(WATTS, Samples.none()), Trace(JOULES, arrays((0, 1, False)))):
         assert trace.portion(0, 10).seen_s == 0
 

@@ -287,6 +287,9 @@ def test_best_is_the_widest_that_works(tmp_path: Path, monkeypatch: pytest.Monke
     states = {found.source: (found.usable, found.problem) for found in meters.found_meters()}
     assert states["rapl"][0] is False and "chmod" in states["rapl"][1]
     assert states["battery"][0] is False and "Unplug" in states["battery"][1]
+    ina3221(tmp_path / "hwmon", "hwmon0", [("VDD_CARRIER", 5000, 100)])
+    with pytest.raises(MeterError, match=r"Name one of jetson:VDD_CARRIER"):
+        meters.start_best()
     ina3221(tmp_path / "hwmon", "hwmon0", [("VDD_IN", 5000, 100)])
     assert meters.start_best().source == "jetson"
     assert meters.start_named("jetson:VDD_IN").rail == "VDD_IN"

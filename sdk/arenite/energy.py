@@ -34,7 +34,7 @@ class Energy:
         inferences: How many were measured.
         gross_mj: Millijoules with the idle power, None when unknown.
         average_w: Power during the inferences, idle included; None when not measured.
-        peak_w: Highest power that the meter saw during them.
+        peak_w: Highest power that the meter saw during them: of a sensor's samples, or of a counter over 50 ms.
         idle_w: Power before them.
         rail: What the meter measures.
     """

@@ -61,7 +61,7 @@ def own_meters() -> list[Meter]:
     """Meters of this machine that may be chosen without being named, the one that sees most first.
 
     A whole board or machine comes before the processor's package, and a graphics card, which is not where a CPU engine
-    runs, comes last.
+    runs, comes last. `rapl:psys` must be named: on many machines nobody calibrated it.
     """
     return [
         *(meter for meter in jetson.find() if meter.source == "jetson"),
@@ -92,7 +92,9 @@ def start_best() -> Meter:
             continue
         return meter
     what = "; ".join(problems) or "this machine has no energy sensor that is known"
-    raise MeterError(f"no meter: {what}", cure="Name an attached one (--meter), or declare a model.")
+    parts = [meter.source for meter in _all_own() if ":" in meter.source]
+    named = f"one of {', '.join(parts)}, or an attached one" if parts else "an attached one"
+    raise MeterError(f"no meter: {what}", cure=f"Name {named} (--meter), or declare a model.")
 
 
 def start_named(source: str) -> Meter:
