@@ -15,7 +15,7 @@ Time counts half steps: step t reads at 2t and writes at 2t + 1. A row that an e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -148,30 +148,32 @@ def simulate(
         kept: Values that the caller reads afterwards.
         ready: Values that exist already, beside the network's inputs; nothing before them is made.
     """
-    made: dict[int, int] = {}
-    born: dict[int, Times] = {}
-    died: dict[int, Times] = {}
+    state = _Run(network, demands)
     for value in network.values:
         if value.role is Role.INPUT or value.index in ready:
-            made[value.index] = value.rows
-            born[value.index] = np.full(value.rows, -1, np.int64)
-            died[value.index] = np.full(value.rows, -1, np.int64)
-    state = _Run(network, demands, made, born, died)
+            state.is_there(value.index)
     for target in targets:
         state.make(target)
     return state.timeline(kept)
 
 
 class _Run:
-    def __init__(
-        self, network: Network, demands: _Demands, made: dict[int, int], born: dict[int, Times], died: dict[int, Times]
-    ) -> None:
+    """A schedule as it unfolds. Times are lists: single entries are set far more often than ranges."""
+
+    def __init__(self, network: Network, demands: _Demands) -> None:
         self._network, self._demands = network, demands
-        self._made, self._born, self._died = made, born, died
+        self._made: dict[int, int] = {}
+        self._born: dict[int, list[int]] = {}
+        self._died: dict[int, list[int]] = {}
         self._next_step = [0] * len(network.layers)
         self._order: list[int] = []
         self._scratch: dict[int, list[tuple[int, int]]] = {}
         self._overlays: list[tuple[int, int, int, int]] = []
+
+    def is_there(self, value: int) -> None:
+        """Every row of a value exists before the first step."""
+        rows = self._made[value] = self._network.values[value].rows
+        self._born[value], self._died[value] = [-1] * rows, [-1] * rows
 
     def make(self, target: int) -> None:
         """Make every row of a value, with an explicit stack of (value, rows wanted)."""
@@ -191,46 +193,47 @@ class _Run:
                 self._step(layer)
 
     def _step(self, layer: Layer) -> None:
-        step, time = self._next_step[layer.index], len(self._order)
-        self._next_step[layer.index] += 1
-        self._order.append(layer.index)
-        if layer.output not in self._born:
-            rows = self._network.values[layer.output].rows
-            self._born[layer.output] = np.zeros(rows, np.int64)
-            self._died[layer.output] = np.zeros(rows, np.int64)
-            self._made[layer.output] = 0
+        index, output = layer.index, layer.output
+        step, time = self._next_step[index], len(self._order)
+        self._next_step[index] += 1
+        self._order.append(index)
+        if output not in self._born:
+            self._born[output], self._died[output], self._made[output] = [], [], 0
         writes = layer.mode is Mode.ROW or step == layer.steps - 1
-        row = self._made[layer.output]
+        row = self._made[output]
         # An overlaid row ends at the half step of the reads; another read of the same row in this step still keeps it.
-        for read, needed, overlay in self._demands.rows[layer.index][step]:
+        for read, needed, overlay in self._demands.rows[index][step]:
+            died = self._died[read]
             if overlay and writes:
                 for r in needed:
-                    self._died[read][r] = max(self._died[read][r], 2 * time)
-                    self._overlays.append((read, r, layer.output, row))
-            elif needed:
-                self._died[read][needed.start : needed.stop : needed.step] = 2 * time + 1
+                    died[r] = max(died[r], 2 * time)
+                    self._overlays.append((read, r, output, row))
+            else:
+                for r in needed:
+                    died[r] = 2 * time + 1
         if layer.scratch_bytes:
-            uses = self._scratch.setdefault(layer.index, [])
+            uses = self._scratch.setdefault(index, [])
             first = uses.pop()[0] if uses and layer.mode is Mode.ACCUMULATE else 2 * time
             uses.append((first, 2 * time + 1))
         if writes:
-            self._born[layer.output][row] = self._died[layer.output][row] = 2 * time + 1
-            self._made[layer.output] += 1
+            self._born[output].append(2 * time + 1)
+            self._died[output].append(2 * time + 1)
+            self._made[output] += 1
 
     def timeline(self, kept: list[int]) -> Timeline:
         """The finished record; what the caller reads afterwards lives to the end."""
         end = 2 * len(self._order)
-        for value, made in self._made.items():
-            # Rows that nobody asked for are never made.
-            self._born[value], self._died[value] = self._born[value][:made], self._died[value][:made]
-            if value in kept:
-                self._died[value][:] = end
-        scratch = {layer: (times[:, 0], times[:, 1]) for layer, times in self._scratch_times()}
-        return Timeline(self._order, self._born, self._died, scratch, self._overlays)
-
-    def _scratch_times(self) -> Iterator[tuple[int, Times]]:
+        for value in kept:
+            self._died[value] = [end] * len(self._died[value])
+        scratch = {}
         for layer, uses in self._scratch.items():
-            yield layer, np.array(uses, np.int64)
+            times = np.array(uses, np.int64)
+            scratch[layer] = (times[:, 0], times[:, 1])
+        return Timeline(self._order, _arrays(self._born), _arrays(self._died), scratch, self._overlays)
+
+
+def _arrays(times: dict[int, list[int]]) -> dict[int, Times]:
+    return {value: np.array(rows, np.int64) for value, rows in times.items()}
 
 
 def live_peak(network: Network, timeline: Timeline) -> int:
