@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib import metadata, resources
@@ -23,12 +24,13 @@ from arenite_codegen.firmware import shared_files, symbols_of
 from arenite_codegen.fit import check_fit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
-from arenite_codegen.plan import Plan, make_plan
+from arenite_codegen.plan import Plan
+from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.render import render
 from arenite_codegen.report import arena_text, guard_names, operator_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
-from arenite_codegen.schedule import Schedule, make_schedule
+from arenite_codegen.schedule import Schedule
 from arenite_codegen.staging import Staging, output_folder
 from arenite_codegen.vectors import Vectors, make_vectors
 
@@ -60,6 +62,7 @@ def bundle(
     *,
     arena_bytes: int | None = None,
     row_fed: bool | Sequence[bool] = False,
+    max_mac_factor: float = 1.0,
     guards: bool = False,
     vectors: int = 3,
     force: bool = False,
@@ -75,6 +78,8 @@ def bundle(
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
         row_fed: Take the input row by row, so that the frame is never stored; one answer for each model, or for all.
+        max_mac_factor: How many times a model's multiply-accumulates may run, to make rows again instead of keeping
+            them. At 1.0 nothing is computed twice.
         guards: Make a validation build, which watches a word behind every block of the arena while it runs.
         vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
@@ -84,16 +89,17 @@ def bundle(
         ModelError: A file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
         ContractError: A model's contract is damaged.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
-        UsageError: There is no model, or writing `out_dir` would remove one, the current folder or somebody else's
-            files.
+        UsageError: There is no model, `max_mac_factor` is below 1 or not finite, or writing `out_dir` would remove a
+            model, the current folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
     paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]
     fed = _fed(paths, row_fed)
+    _check_factor(max_mac_factor)
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
         models = [
-            _plan_model(path, symbol, rows, guards, _prefixed(step.note, path, len(paths)))
+            _plan_model(path, symbol, rows, max_mac_factor, guards, _prefixed(step.note, path, len(paths)))
             for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
         ]
         report = _bundle(models, target, place, arena_bytes, vectors, step.note)
@@ -108,6 +114,14 @@ def _fed(models: Sequence[Path], row_fed: bool | Sequence[bool]) -> Sequence[boo
     if len(fed) != len(models):
         raise UsageError(f"row_fed has {len(fed)} answers for {len(models)} models")
     return fed
+
+
+def _check_factor(max_mac_factor: float) -> None:
+    if not (math.isfinite(max_mac_factor) and max_mac_factor >= 1.0):
+        raise UsageError(
+            f"max_mac_factor is {max_mac_factor}; it must be a number of at least 1",
+            cure="Give 1.0 to compute nothing twice, or for example 1.4 for a smaller arena.",
+        )
 
 
 def _names(models: Sequence[Path]) -> str:
@@ -144,18 +158,19 @@ def _bundle(
     return _report(place, manifest)
 
 
-def _plan_model(model: Path, symbol: str, row_fed: bool, guards: bool, say: Callable[[str], None]) -> _Stages:
+def _plan_model(
+    model: Path, symbol: str, row_fed: bool, max_mac_factor: float, guards: bool, say: Callable[[str], None]
+) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
     network = legalise(graph)
     if row_fed:
         network = feed_by_rows(network, str(model))
-    say("schedule")
-    schedule = make_schedule(network)
     say("plan")
-    plan = make_plan(network, schedule, guards)
+    planned = plan_network(network, max_mac_factor, guards)
     say("emit")
+    network, schedule, plan = planned.network, planned.schedule, planned.plan
     return _Stages(model, symbol, graph, network, schedule, plan, emit(network, schedule, plan, symbol))
 
 
@@ -240,16 +255,6 @@ def _digest_of(models: Sequence[dict[str, Any]]) -> str:
     """What tells one set of models from another: a model's own digest, or that of several in order."""
     digests = [str(model["sha256"]) for model in models]
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
-def mac_factor(network: Network, schedule: Schedule) -> float:
-    """MACs that the schedule runs, over those of the network; counted step by step."""
-    steps = dict.fromkeys(range(len(network.layers)), 0)
-    for layer, count in schedule.steps:
-        steps[layer] += count
-    run = sum(layer.macs / layer.steps * steps[layer.index] for layer in network.layers)
-    once = sum(layer.macs for layer in network.layers)
-    return run / once if once else 1.0
 
 
 def _io(io: IoTensor) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read
+from arenite_codegen import strips
+from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read, Stage
 from arenite_codegen.plan import Plan
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
@@ -99,7 +100,7 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = SINGLE_
     pool = _Pool()
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
-    kernels = tuple(sorted({layer.kernel for layer in network.layers} - {FEED}))
+    kernels = _kernels(network)
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
     context: dict[str, Any] = {
         "symbol": symbol,
@@ -136,15 +137,16 @@ def _layer(
     network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: _Pool, rows: _RowTable
 ) -> dict[str, Any]:
     value = network.values[layer.output]
-    parameters = {
-        name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()
-    }
+    parameters = _parameters(layer, pool)
+    if layer.stages:
+        parameters = {"stages": f"stages_{layer.index}", **parameters}
     return {
         "index": layer.index,
         "kernel": None if layer.kernel == FEED else layer.kernel,
         "kind": layer.kind,
         "operator": layer.operator,
         "parameters": parameters,
+        "stages": [_stage(network, stage, pool) for stage in layer.stages],
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
         "out_place": rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output],
         "out_row_bytes": value.row_bytes,
@@ -152,6 +154,26 @@ def _layer(
         "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows[layer.output],
         "scratch_place": plan.scratch.get(layer.index),
         "accumulates": int(layer.mode is Mode.ACCUMULATE),
+    }
+
+
+def _kernels(network: Network) -> tuple[str, ...]:
+    found = {layer.kernel for layer in network.layers} - {FEED}
+    if strips.KERNEL in found:
+        found.update(strips.STAGE_KERNELS)
+    return tuple(sorted(found))
+
+
+def _parameters(layer: Layer, pool: _Pool) -> dict[str, Any]:
+    return {name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()}
+
+
+def _stage(network: Network, stage: Stage, pool: _Pool) -> dict[str, Any]:
+    layer = stage.layer
+    return {
+        "kernel": layer.kernel,
+        "parameters": _parameters(layer, pool),
+        "geometry": {"buffer_offset": stage.buffer_offset, **strips.stage_geometry(network, layer)},
     }
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -12,10 +13,12 @@ from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import parse_graph
 from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.legalise import legalise
+from arenite_codegen.network import Network
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
+from arenite_codegen.strips import Chain, chains_of, in_strips
 
-__all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "write_limits"]
+__all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "random_strips", "write_limits"]
 
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
 RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
@@ -51,7 +54,7 @@ def write_limits(folder: Path, guards: bool) -> None:
 
 
 def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> Emission:
-    """Writes every model's C below `folder`, with guard words if asked."""
+    """Writes every model's C below `folder`, with guard words if asked; chains of convolutions run in strips."""
     sources: list[Path] = []
     includes: list[Path] = [folder, RUNTIME, KERNELS]
     numbers: dict[int, int] = {}
@@ -73,11 +76,23 @@ def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> 
 
 def _emit(model: bytes, symbol: str, guards: bool) -> Emitted:
     network = legalise(parse_graph(model))
+    network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
     schedule = make_schedule(network)
     emitted = emit(network, schedule, make_plan(network, schedule, guards), symbol)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
     return emitted
+
+
+def random_strips(network: Network, chance: random.Random) -> dict[Chain, int]:
+    """Chains of convolutions, as many as fit beside each other, with any width of strips."""
+    chains = chains_of(network)
+    chance.shuffle(chains)
+    taken: dict[Chain, int] = {}
+    for chain in chains:
+        if not any(set(chain) & set(other) for other in taken):
+            taken[chain] = chance.randint(1, int(network.layers[chain[-1]].parameters["out_w"]))
+    return taken
 
 
 def _write(emitted: Emitted, home: Path) -> list[Path]:

@@ -119,7 +119,7 @@ class _Replay:
         start = self.plan.scratch[layer.index]
         stop = start + layer.scratch_bytes
         assert start % 4 == 0, f"{where}: its scratch is not aligned"
-        if step:
+        if step and layer.mode is Mode.ACCUMULATE:
             assert (self.arena[start:stop] == _SCRATCH + layer.index).all(), f"{where}: its scratch was overwritten"
         for low, high in spans + ([out] if out else []):
             assert high <= start or low >= stop, f"{where}: its scratch lies over a row of the same step"

@@ -16,7 +16,7 @@ from arenite.errors import UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
 
-__all__ = ["bench", "build", "bundle", "convert", "doctor", "inspect", "verify"]
+__all__ = ["bench", "build", "bundle", "convert", "doctor", "energy", "inspect", "verify"]
 
 _YES, _NO = 0, 1
 
@@ -50,6 +50,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         arguments.out,
         arena_bytes=arguments.arena_bytes,
         row_fed=_row_fed(arguments),
+        max_mac_factor=arguments.max_mac_factor,
         guards=arguments.guards,
         force=arguments.force,
         progress=_progress(),
@@ -81,6 +82,21 @@ def bench(arguments: argparse.Namespace) -> int:
         progress=_progress(),
     )
     return _show(arguments, report, _text.benchmark)
+
+
+def energy(arguments: argparse.Namespace) -> int:
+    """`arenite energy MODEL`: exit 0 when the energy is unknown too; its report says why."""
+    report = arenite.energy_of(
+        arguments.model,
+        threads=arguments.threads,
+        pictures=_pictures(arguments.picture),
+        source=arguments.meter,
+        model_costs=arguments.energy_model,
+        duration_s=arguments.duration,
+        battery_wh=arguments.battery_wh,
+        progress=_progress(),
+    )
+    return _show(arguments, report, _text.energy)
 
 
 def doctor(arguments: argparse.Namespace) -> int:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
+    from arenite.energy import Energy
+    from arenite.energy_report import EnergyReport
     from arenite.inspection import InspectReport, TensorSummary
     from arenite.singlestream import BenchReport
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport
 
-__all__ = ["benchmark", "build", "bundle", "conversion", "diagnosis", "inspection", "table", "verification"]
+__all__ = ["benchmark", "build", "bundle", "conversion", "diagnosis", "energy", "inspection", "table", "verification"]
 
 
 def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset()) -> list[str]:
@@ -154,6 +156,37 @@ def benchmark(report: BenchReport) -> list[str]:
     return lines + (_stages(report) if report.stages else [])
 
 
+def energy(report: EnergyReport) -> list[str]:
+    """What `arenite energy` prints."""
+    engine, whole = report.engine, report.energy
+    lines = [
+        f"engine     {engine.engine} {engine.version}, {engine.kernels} kernels, {engine.threads} threads",
+        f"machine    {report.machine.cpu}",
+        f"meter      {report.meter or 'none'}{', ' + whole.rail if whole.rail else ''}",
+        f"energy     {printable(whole)}",
+    ]
+    if whole.average_w is not None and whole.peak_w is not None:
+        idle = "" if whole.idle_w is None else f", idle {whole.idle_w:.3g} W"
+        lines.append(f"power      {whole.average_w:.3g} W on average, {whole.peak_w:.3g} W at the peak{idle}")
+    if report.battery_wh is not None:
+        count = report.battery_inferences
+        given = "unknown" if count is None else f"{count:,.0f} inferences, idle power included ({whole.tag})"
+        lines.append(f"battery    {report.battery_wh:g} Wh: {given}")
+    head = ("stage", "ms", "mJ", "95 %", "share", "")
+    rows: list[tuple[str, ...]] = [head]
+    for row in report.stages:
+        share = "" if row.share is None else f"{row.share:.0%}"
+        rows.append((row.stage, _ms(row.time_ms), *_millijoules(row.energy), share, row.energy.tag))
+    return lines + table(rows, frozenset(range(1, len(head) - 1)))
+
+
+def _millijoules(energy: Energy) -> tuple[str, str]:
+    if energy.energy_mj is None:
+        return "-", ""
+    figure = f"{'>= ' if energy.lower_bound else ''}{energy.energy_mj:.4g}"
+    return figure, "" if energy.interval_mj is None else f"{energy.interval_mj[0]:.3g}..{energy.interval_mj[1]:.3g}"
+
+
 def diagnosis(report: DoctorReport) -> list[str]:
     """What `arenite doctor` prints."""
     lines = [f"arenite {report.arenite}, Python {report.python}, {report.system}"]
@@ -162,6 +195,9 @@ def diagnosis(report: DoctorReport) -> list[str]:
         state = tool.version or ("missing" if tool.needed else "not here")
         rows.append((tool.job, tool.name, state, "" if tool.version else tool.cure))
     lines += table(rows)
+    lines += [f"meter {meter.source}: {printable(meter.problem or meter.rail)}" for meter in report.meters]
+    if not report.meters:
+        lines.append("no meter of this machine was found; attached ones are named with --meter")
     able = [job for job, can in report.jobs.items() if can]
     unable = [job for job, can in report.jobs.items() if not can]
     lines.append(f"can do: {', '.join(able) or 'nothing'}")

@@ -9,6 +9,7 @@
     ├── MissingToolError            exit 2  a package or program must be installed
     ├── ToolchainError              exit 2  a compiler or linker refused
     ├── LinkError                   exit 2  the board at the other end does not answer as it should
+    ├── MeterError                  exit 2  an energy meter cannot measure now
     ├── OutputError                 exit 2  a file or folder cannot be written
     ├── DoesNotFitError             exit 1  the answer is no: too large for the board
     └── CheckFailedError            exit 1  the answer is no: a check on the result failed
@@ -26,6 +27,7 @@ __all__ = [
     "DoesNotFitError",
     "LinkError",
     "MemoryDamageError",
+    "MeterError",
     "MissingToolError",
     "ModelError",
     "OutputError",
@@ -83,6 +85,10 @@ class ToolchainError(AreniteError):
 
 class LinkError(AreniteError):
     """The board at the other end of the cable does not answer as it should."""
+
+
+class MeterError(AreniteError):
+    """An energy meter is missing, may not be read or cannot measure now."""
 
 
 class OutputError(AreniteError):

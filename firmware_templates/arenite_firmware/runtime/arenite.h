@@ -28,7 +28,8 @@ typedef uint32_t arenite_place_t;
  *   rows     the rows of every value read, one window after the other; NULL for a row outside the value
  *   out      the output row; it may be the current row of a value read where the plan says so
  *   step     number of this call in the inference of one item, from 0
- *   scratch  the layer's scratch, 4-byte aligned, kept from its first to its last step; NULL if it has none */
+ *   scratch  the layer's scratch, 4-byte aligned; a layer that accumulates keeps it from its first to its last step,
+ *            any other has it for this step; NULL if it has none */
 typedef void (*arenite_kernel_t)(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                                  int32_t *scratch);
 
