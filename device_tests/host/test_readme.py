@@ -36,6 +36,7 @@ def block(text: str, name: str) -> str:
 def test_arenas_are_those_of_today(readme: str, figures: ModuleType, shared_data: Path) -> None:
     lines = figures.arena_table(shared_data)
     assert block(readme, "arenas").splitlines() == lines
+    assert block(readme, "factors").splitlines() == figures.factor_table(shared_data)
     for name, number in figures.promises(shared_data).items():
         assert block(readme, name) == number
 
