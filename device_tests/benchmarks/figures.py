@@ -25,6 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
 BOARDS = ("qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32")
 MOBILENET = "mobilenet_v2/tf2_mobilenet_v2_1.0_224_ptq.tflite"
+TINY_NETWORKS = tuple(
+    f"mlperf_tiny/{name}.tflite" for name in ("vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "ad01_int8")
+)
 FACTORS = (1.0, 1.1, 1.2, 2.0)
 NETWORKS = {
     MOBILENET: "MobileNetV2 1.0/224",
@@ -107,7 +110,10 @@ def promises(data: Path) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         report = arenite.bundle(model, "host", Path(folder) / "out", vectors=0)
         fed = row_fed_arena(model, Path(folder))
+        tiny = [data / path for path in TINY_NETWORKS]
+        shared = arenite.bundle(tiny, "host", Path(folder) / "tiny", vectors=0).arena_bytes
     return {
+        "shared": f"{shared:,}",
         "arena": f"{report.arena_bytes:,}",
         "fed": fed,
         "whole": f"{layer_by_layer_bytes(arenite.read_graph(model)):,}",
