@@ -10,7 +10,7 @@ names its extra.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from arenite.errors import (
     AreniteError,
     CheckFailedError,
+    ConcurrentUseError,
     ContractError,
     DoesNotFitError,
+    FallbackWarning,
     LinkError,
     MissingToolError,
     ModelError,
@@ -36,14 +38,17 @@ if TYPE_CHECKING:
     from arenite.energy import Energy, EnergyModel
     from arenite.inspection import InspectReport
     from arenite.labels import Label
+    from arenite.model_file import read_model
+    from arenite.output_view import OutputView, StaleOutputError
     from arenite.preprocess import PictureSource, Preprocessor
     from arenite.progress import Progress
-    from arenite.session import Classification, OutputView, Session, StaleOutputError
+    from arenite.session import Classification, Session
     from arenite.singlestream import BenchReport
     from arenite.tflite_graph import Graph, read_graph
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
+    from arenite_codegen.library import HostLibrary
     from arenite_converters import ConversionReport
 
 __version__ = "0.1.0"
@@ -52,11 +57,13 @@ __all__ = [
     "AreniteError",
     "CheckFailedError",
     "Classification",
+    "ConcurrentUseError",
     "Contract",
     "ContractError",
     "DoesNotFitError",
     "Energy",
     "EnergyModel",
+    "FallbackWarning",
     "Graph",
     "Label",
     "LinkError",
@@ -84,6 +91,7 @@ __all__ = [
     "open",
     "read_contract",
     "read_graph",
+    "read_model",
     "verify",
 ]
 
@@ -96,15 +104,16 @@ _LAZY = {
     "Graph": "arenite.tflite_graph",
     "Label": "arenite.labels",
     "Normalisation": "arenite.contract",
-    "OutputView": "arenite.session",
+    "OutputView": "arenite.output_view",
     "Preprocessor": "arenite.preprocess",
     "Progress": "arenite.progress",
     "Session": "arenite.session",
-    "StaleOutputError": "arenite.session",
+    "StaleOutputError": "arenite.output_view",
     "Timing": "arenite.timing",
     "make_contract": "arenite.contract",
     "read_contract": "arenite.contract",
     "read_graph": "arenite.tflite_graph",
+    "read_model": "arenite.model_file",
 }
 
 
@@ -121,25 +130,69 @@ def __dir__() -> list[str]:
 
 
 def open(
-    model: Path | str, *, threads: int = 1, kernels: str = "fast", contract: Contract | None = None
+    model: Path | str,
+    *,
+    engine: str | None = None,
+    threads: int = 1,
+    kernels: str = "fast",
+    delegate: str | None = None,
+    delegate_options: Mapping[str, str] | None = None,
+    contract: Contract | None = None,
+    mmap: bool = True,
+    lock: bool = False,
+    cpus: Sequence[int] | None = None,
+    warm_up: int = 0,
 ) -> Session:
     """Open a model in this process.
 
+    What is refused of all this and can be done in another way is a `FallbackWarning` and stands in `session.report`;
+    how long each part took stands in `session.cold_start`.
+
     Args:
-        model: A .tflite file.
+        model: A .tflite, .onnx or (on macOS) .mlpackage file.
+        engine: `litert`, `tflite-runtime`, `aot` (compiled for this computer on first use, kept in the user's cache),
+            `onnxruntime` or `coreml`; None takes the first that is installed for the file. A named one is never
+            replaced.
         threads: Engine threads.
-        kernels: `fast` (XNNPACK where it can), `builtin`, or `reference` (slow; rounds as TFLite's
+        kernels: Of LiteRT: `fast` (XNNPACK where it can), `builtin`, or `reference` (slow; rounds as TFLite's
             reference).
+        delegate: Accelerator: for LiteRT the path of a delegate's library; for ONNX Runtime `cuda`, `tensorrt`,
+            `coreml`, `qnn` or a provider's full name; for Core ML `all`, `cpu`, `gpu` or `ane`.
+        delegate_options: Its own options.
         contract: For a model that carries none; see `make_contract`.
+        mmap: Map the model's file where the engine can; False reads it, so that it may be replaced.
+        lock: Lock the process's memory in RAM once the model is open.
+        cpus: Numbers of the CPUs that this thread and the engine's threads may run on.
+        warm_up: Runs on zeros before the session is given out.
 
     Raises:
         ModelError: The file is no model that the engine can run.
         ContractError: The contract is malformed or contradicts the model.
-        MissingToolError: No engine is installed.
+        MissingToolError: No engine is installed, or not the named one.
+        UsageError: An argument is wrong, or the named engine does not read this format.
     """
     from arenite.session import open_session
 
-    return open_session(model, threads=threads, kernels=kernels, contract=contract)
+    return open_session(
+        model,
+        engine=engine,
+        threads=threads,
+        kernels=kernels,
+        delegate=delegate,
+        delegate_options=delegate_options,
+        contract=contract,
+        mmap=mmap,
+        lock=lock,
+        cpus=cpus,
+        warm_up=warm_up,
+    )
+
+
+def _host_library(graph: Graph) -> HostLibrary:
+    """For the engine `aot`: compile a model for this computer; see `arenite_codegen.library`."""
+    from arenite_codegen.library import host_library
+
+    return host_library(graph)
 
 
 def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionReport:

@@ -3,6 +3,7 @@
 
     AreniteError                    exit 2  usage or environment
     ├── UsageError                  exit 2  an argument is wrong
+    │   └── ConcurrentUseError      exit 2  two threads use one session
     ├── ModelError                  exit 2  the model file cannot be read
     │   └── UnsupportedOperatorError  exit 2  a valid model that no kernel covers
     ├── ContractError               exit 2  the contract is missing, malformed or contradicts the model
@@ -13,7 +14,8 @@
     ├── DoesNotFitError             exit 1  the answer is no: too large for the board
     └── CheckFailedError            exit 1  the answer is no: a check on the result failed
 
-Every message says what happened, where (file, operator, tensor) and what to do next.
+Every message says what happened, where (file, operator, tensor) and what to do next. What was refused but could be done
+in another way is no error but a `FallbackWarning`.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from __future__ import annotations
 __all__ = [
     "AreniteError",
     "CheckFailedError",
+    "ConcurrentUseError",
     "ContractError",
     "DoesNotFitError",
+    "FallbackWarning",
     "LinkError",
     "MissingToolError",
     "ModelError",
@@ -57,6 +61,10 @@ class AreniteError(Exception):
 
 class UsageError(AreniteError):
     """An argument is wrong."""
+
+
+class ConcurrentUseError(UsageError):
+    """Two threads use one session."""
 
 
 class ModelError(AreniteError):
@@ -97,3 +105,7 @@ class CheckFailedError(AreniteError):
     """A check on the result failed: the answer is no."""
 
     exit_code = 1
+
+
+class FallbackWarning(UserWarning):
+    """Something that was asked for was refused, and something slower was done instead."""

@@ -3,32 +3,31 @@
 
 from __future__ import annotations
 
-import operator
+import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from arenite.cold_start import ColdStart, Timeline, lock_memory, pin_to_cpus
 from arenite.contract import Contract, checked_contract, contract_of
-from arenite.engines.litert import EngineReport, LiteRt
-from arenite.errors import ContractError, UsageError
+from arenite.engines import Engine, EngineOptions, EngineReport, Refusal, open_engine, refuse
+from arenite.errors import ConcurrentUseError, ContractError, UsageError
 from arenite.labels import Label, top
+from arenite.model_file import read_model
+from arenite.output_view import OutputView
 from arenite.preprocess import PictureSource, Preprocessor, decode_picture, read_picture
-from arenite.tflite_graph import Graph, read_graph
+from arenite.tflite_graph import Graph
 from arenite.timing import Timing
 
-__all__ = ["Classification", "OutputView", "Session", "StaleOutputError", "open_session"]
+__all__ = ["Classification", "Session", "open_session"]
 
 Array = npt.NDArray[Any]
-
-
-class StaleOutputError(UsageError):
-    """An output view was read before the session's first run, or after the session ran again."""
 
 
 @dataclass(frozen=True)
@@ -49,128 +48,72 @@ class Classification:
         return self.labels[0]
 
 
-class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
-    """Read-only view on an output tensor, good until the next run.
-
-    It lives on the engine's memory and keeps the engine alive. Reading it before the first run or after the
-    next one raises `StaleOutputError` instead of showing what is no answer of this inference; `copy()` and
-    `numpy.asarray` give arrays of your own. Everything that an array can do works on it, on a copy.
-    """
-
-    def __init__(self, view: Array, generation: list[int]) -> None:
-        self._view = view
-        self._generation = generation
-        self._born = generation[0]
-
-    def _fresh(self) -> Array:
-        if self._generation[0] == 0:
-            raise StaleOutputError(
-                "the session has not run yet, so there is no output",
-                cure="Fill session.input, call session.run(), then read session.output.",
-            )
-        if self._generation[0] != self._born:
-            raise StaleOutputError(
-                "the output is stale: the session ran again after it was taken",
-                cure="Take session.output after the run, or keep session.output.copy().",
-            )
-        return self._view
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor, readable when stale too."""
-        return tuple(self._view.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the tensor, readable when stale too."""
-        return self._view.dtype
-
-    def copy(self) -> Array:
-        """An array of your own."""
-        return np.array(self._fresh())
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        if copy is False:
-            raise ValueError("an output view cannot be shared: it goes stale at the next run; use a copy")
-        return np.array(self._fresh(), dtype)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(isinstance(out, OutputView) for out in kwargs.get("out", ())):
-            raise ValueError("an output view is read-only")
-        plain = [value.copy() if isinstance(value, OutputView) else value for value in inputs]
-        return getattr(ufunc, method)(*plain, **kwargs)
-
-    def __getitem__(self, key: Any) -> Any:
-        part = self._fresh()[key]
-        return part.copy() if isinstance(part, np.ndarray) else part
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise ValueError("an output view is read-only")
-
-    def __len__(self) -> int:
-        return len(self._view)
-
-    def __bool__(self) -> bool:
-        return bool(self._fresh())
-
-    def __int__(self) -> int:
-        return int(self._fresh().item())
-
-    def __float__(self) -> float:
-        return float(self._fresh().item())
-
-    def __complex__(self) -> complex:
-        return complex(self._fresh().item())
-
-    def __index__(self) -> int:
-        return operator.index(self._fresh().item())
-
-    def __contains__(self, value: object) -> bool:
-        return value in self._fresh()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.copy())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        copied = self.copy()
-        copied.flags.writeable = False
-        return getattr(copied, name)
-
-    def __repr__(self) -> str:
-        if self._generation[0] != self._born:
-            return f"OutputView(stale, {self.dtype}{list(self.shape)})"
-        if self._generation[0] == 0:
-            return f"OutputView(not run yet, {self.dtype}{list(self.shape)})"
-        return f"OutputView({self._view!r})"
-
-
 class Session:
-    """One model on one engine. Not for use by several threads at once.
+    """One model on one engine.
+
+    A session serves one thread at a time. The first thread that touches its inputs or outputs or runs it has it until
+    `hand_over` or its own end; `classify` takes it for one picture only. Any other thread gets a
+    `ConcurrentUseError` and never another picture's answer. Sessions of their own in several threads are free of this.
 
     Args:
         graph: The model.
         engine: Runs it.
         contract: How pictures become its input and what its output means; None if unknown.
+        cold_start: How it was opened.
     """
 
-    def __init__(self, graph: Graph, engine: LiteRt, contract: Contract | None) -> None:
+    def __init__(
+        self, graph: Graph, engine: Engine, contract: Contract | None, cold_start: ColdStart | None = None
+    ) -> None:
         self.path = graph.path
         self.model_sha256 = graph.sha256
         self.contract = contract
+        self.cold_start = cold_start or ColdStart((), 0.0)
         self._engine = engine
         self._generation = [0]
         self._preprocessor: Preprocessor | None = None
+        self._owner = 0
+        self._owner_thread: weakref.ref[threading.Thread] | None = None
+        self._claiming = threading.Lock()
 
     @property
     def report(self) -> EngineReport:
-        """Which engine, version, kernels and rounding rule; which operators run where."""
+        """Which engine, version, kernels and rounding rule; which operators run where; what was refused."""
         return self._engine.report
+
+    def _claim(self) -> None:
+        """Take the session for this thread.
+
+        Raises:
+            ConcurrentUseError: Another one that still lives has it.
+        """
+        me = threading.get_ident()
+        if self._owner == me:
+            return
+        with self._claiming:
+            owner = self._owner_thread() if self._owner_thread else None
+            if self._owner and owner is not None and owner.is_alive():
+                raise ConcurrentUseError(
+                    f"the session is in use by the thread '{owner.name}'",
+                    where=self.path,
+                    cure="Open one session for each thread, or call session.hand_over() there first.",
+                )
+            self._owner_thread = weakref.ref(threading.current_thread())
+            self._owner = me
+
+    def hand_over(self) -> None:
+        """Let another thread have the session from now on.
+
+        Raises:
+            ConcurrentUseError: It belongs to another one.
+        """
+        self._claim()
+        self._owner = 0
 
     @property
     def inputs(self) -> tuple[Array, ...]:
         """Writable views on the input tensors, in the engine's memory. Load all of them before each run."""
+        self._claim()
         return self._engine.inputs
 
     @property
@@ -180,11 +123,13 @@ class Session:
         Raises:
             UsageError: There are several.
         """
+        self._claim()
         return _only(self._engine.inputs, "input", self.path)
 
     @property
     def outputs(self) -> tuple[OutputView, ...]:
         """Read-only views on the output tensors; reading one raises before the first run and once stale."""
+        self._claim()
         return tuple(OutputView(view, self._generation) for view in self._engine.outputs)
 
     @property
@@ -194,15 +139,19 @@ class Session:
         Raises:
             UsageError: There are several.
         """
+        self._claim()
         return OutputView(_only(self._engine.outputs, "output", self.path), self._generation)
 
     def run(self) -> None:
         """Run the model once on what lies in the inputs. Output views taken earlier become stale."""
+        if self._owner != threading.get_ident():
+            self._claim()
         self._generation[0] += 1
         self._engine.invoke()
 
     def reset(self) -> None:
         """Put a stateful model's variables back to their initial values."""
+        self._claim()
         self._engine.reset()
 
     @property
@@ -235,7 +184,17 @@ class Session:
         Raises:
             ContractError: The contract does not say how a picture becomes the input.
             UsageError: The picture cannot be read or decoded, or `top_k` is below 1.
+            ConcurrentUseError: Another thread has the session.
         """
+        had = self._owner == threading.get_ident()
+        self._claim()
+        try:
+            return self._classify(picture, top_k)
+        finally:
+            if not had:
+                self.hand_over()
+
+    def _classify(self, picture: PictureSource, top_k: int) -> Classification:
         spec = self._known_contract().outputs[0]
         preprocessor = self.preprocessor
         target = self.input
@@ -262,11 +221,58 @@ def _only(views: tuple[Array, ...], what: str, where: str) -> Array:
 
 
 def open_session(
-    path: Path | str, *, threads: int = 1, kernels: str = "fast", contract: Contract | None = None
+    path: Path | str,
+    *,
+    engine: str | None = None,
+    threads: int = 1,
+    kernels: str = "fast",
+    delegate: str | None = None,
+    delegate_options: Mapping[str, str] | None = None,
+    contract: Contract | None = None,
+    mmap: bool = True,
+    lock: bool = False,
+    cpus: Sequence[int] | None = None,
+    warm_up: int = 0,
 ) -> Session:
     """Open a model; see `arenite.open`."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise UsageError(f"threads must be an integer of at least 1, not {threads!r}")
-    graph = read_graph(path)
-    contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
-    return Session(graph, LiteRt(graph, threads, kernels), contract)
+    _at_least("threads", threads, 1)
+    _at_least("warm_up", warm_up, 0)
+    options = EngineOptions(threads, kernels, delegate, dict(delegate_options or {}), mmap)
+    timeline = Timeline()
+    refusals: list[Refusal] = []
+    if cpus is not None:
+        # Before the engine, so that its threads are born there.
+        refusals += _asked(timeline, "pin", f"CPUs {list(cpus)}", lambda: pin_to_cpus(cpus))
+    with timeline.step("read"):
+        graph = read_model(path)
+        contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
+    runner = open_engine(engine, graph, options, timeline)
+    if lock:
+        refusals += _asked(timeline, "lock", "locking in RAM", lock_memory)
+    if warm_up:
+        _warm_up(runner, warm_up, timeline)
+    runner.report = replace(runner.report, refusals=(*runner.report.refusals, *refusals))
+    return Session(graph, runner, contract, timeline.finish())
+
+
+def _asked(timeline: Timeline, name: str, what: str, ask: Callable[[], str | None]) -> list[Refusal]:
+    """Asks the operating system for something; what it refuses is said and does not stop the session."""
+    with timeline.step(name) as notes:
+        reason = ask()
+        if reason is None:
+            return []
+        notes.append(f"refused: {reason}")
+        return [refuse(what, reason, consequence="the session runs without")]
+
+
+def _at_least(name: str, value: object, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise UsageError(f"{name} must be an integer of at least {low}, not {value!r}")
+
+
+def _warm_up(engine: Engine, runs: int, timeline: Timeline) -> None:
+    with timeline.step("warm-up") as notes:
+        notes.append(f"{runs} runs on zeros")
+        for _ in range(runs):
+            engine.invoke()
+        engine.reset()

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a model of any format that an engine runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from arenite.tflite_graph import Graph, read_graph
+
+__all__ = ["read_model"]
+
+
+def read_model(path: Path | str) -> Graph:
+    """Inputs, outputs, operators and metadata: of a .onnx, .mlpackage or .mlmodel by its name, else of a TFLite file.
+
+    Raises:
+        ModelError: The file is missing, is no such model, or is corrupt.
+        MissingToolError: A Core ML model anywhere but on macOS.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".onnx":
+        from arenite.onnx_model import read_onnx
+
+        return read_onnx(path)
+    if suffix in (".mlpackage", ".mlmodel"):
+        from arenite.engines.coreml import read_coreml
+
+        return read_coreml(path)
+    return read_graph(path)
