@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
+    from arenite.frames import Frame
     from arenite.inspection import InspectReport
     from arenite.labels import Label
     from arenite.model_file import read_model
     from arenite.output_view import OutputView, StaleOutputError
     from arenite.preprocess import PictureSource, Preprocessor
     from arenite.progress import Progress
+    from arenite.serving_skew import SkewReport
     from arenite.session import Classification, Session
     from arenite.singlestream import BenchReport
     from arenite.tflite_graph import Graph, read_graph
@@ -64,6 +66,7 @@ __all__ = [
     "Energy",
     "EnergyModel",
     "FallbackWarning",
+    "Frame",
     "Graph",
     "Label",
     "LinkError",
@@ -92,6 +95,7 @@ __all__ = [
     "read_contract",
     "read_graph",
     "read_model",
+    "skew",
     "verify",
 ]
 
@@ -101,6 +105,7 @@ _LAZY = {
     "Contract": "arenite.contract",
     "Energy": "arenite.energy",
     "EnergyModel": "arenite.energy",
+    "Frame": "arenite.frames",
     "Graph": "arenite.tflite_graph",
     "Label": "arenite.labels",
     "Normalisation": "arenite.contract",
@@ -138,6 +143,7 @@ def open(
     delegate: str | None = None,
     delegate_options: Mapping[str, str] | None = None,
     contract: Contract | None = None,
+    preprocessing: str = "exact",
     mmap: bool = True,
     lock: bool = False,
     cpus: Sequence[int] | None = None,
@@ -160,6 +166,8 @@ def open(
             `coreml`, `qnn` or a provider's full name; for Core ML `all`, `cpu`, `gpu` or `ane`.
         delegate_options: Its own options.
         contract: For a model that carries none; see `make_contract`.
+        preprocessing: `exact` makes of a picture what calibration made of it, byte for byte; `fast` decodes a JPEG at a
+            fraction of its size and is a few levels off (`arenite skew` says how many).
         mmap: Map the model's file where the engine can; False reads it, so that it may be replaced.
         lock: Lock the process's memory in RAM once the model is open.
         cpus: Numbers of the CPUs that this thread and the engine's threads may run on.
@@ -181,6 +189,7 @@ def open(
         delegate=delegate,
         delegate_options=delegate_options,
         contract=contract,
+        preprocessing=preprocessing,
         mmap=mmap,
         lock=lock,
         cpus=cpus,
@@ -249,11 +258,30 @@ def bench(
     return bench_session(session, pictures=pictures, **options)
 
 
-def inspect(model: Path | str) -> InspectReport:
-    """What a .tflite file holds: inputs, outputs, operators, weights and contract."""
+def inspect(model: Path | str, picture: Path | str | None = None) -> InspectReport:
+    """What a .tflite file holds: inputs, outputs, operators, weights and contract.
+
+    Args:
+        model: The file.
+        picture: Where the skew of the preprocessing `fast` is measured; by default on a synthetic picture.
+    """
     from arenite.inspection import inspect_model
 
-    return inspect_model(model)
+    return inspect_model(model, picture)
+
+
+def skew(model: Path | str | Session, picture: Path | str | bytes, *, engine: str | None = None) -> SkewReport:
+    """Take one picture to the answer by Pillow, OpenCV and TensorFlow, where installed, and by both modes of ours.
+
+    Args:
+        model: A file with a contract, or an open session.
+        picture: A picture file, or its bytes.
+        engine: What runs the model, as for `open`.
+    """
+    from arenite.serving_skew import measure_skew
+    from arenite.session import Session
+
+    return measure_skew(model if isinstance(model, Session) else open(model, engine=engine), picture)
 
 
 def doctor() -> DoctorReport:

@@ -21,7 +21,7 @@ from arenite.errors import ConcurrentUseError, ContractError, UsageError
 from arenite.labels import Label, top
 from arenite.model_file import read_model
 from arenite.output_view import OutputView
-from arenite.preprocess import PictureSource, Preprocessor, decode_picture, read_picture
+from arenite.preprocess import MODES, PictureSource, Preprocessor, read_picture
 from arenite.tflite_graph import Graph
 from arenite.timing import Timing
 
@@ -59,11 +59,17 @@ class Session:
         graph: The model.
         engine: Runs it.
         contract: How pictures become its input and what its output means; None if unknown.
+        preprocessing: `exact` or `fast`, see `arenite.preprocess`.
         cold_start: How it was opened.
     """
 
     def __init__(
-        self, graph: Graph, engine: Engine, contract: Contract | None, cold_start: ColdStart | None = None
+        self,
+        graph: Graph,
+        engine: Engine,
+        contract: Contract | None,
+        preprocessing: str = "exact",
+        cold_start: ColdStart | None = None,
     ) -> None:
         self.path = graph.path
         self.model_sha256 = graph.sha256
@@ -71,6 +77,7 @@ class Session:
         self.cold_start = cold_start or ColdStart((), 0.0)
         self._engine = engine
         self._generation = [0]
+        self._preprocessing = preprocessing
         self._preprocessor: Preprocessor | None = None
         self._owner = 0
         self._owner_thread: weakref.ref[threading.Thread] | None = None
@@ -162,10 +169,16 @@ class Session:
             ContractError: The model's contract does not say how.
         """
         if self._preprocessor is None:
-            self._preprocessor = Preprocessor(self._known_contract().input)
+            self._preprocessor = Preprocessor(self.known_contract.input, self._preprocessing)
         return self._preprocessor
 
-    def _known_contract(self) -> Contract:
+    @property
+    def known_contract(self) -> Contract:
+        """The contract.
+
+        Raises:
+            ContractError: The model carries none and none was given.
+        """
         if self.contract is None:
             raise ContractError(
                 "the model carries no contract, so how a picture becomes its input is unknown",
@@ -178,7 +191,8 @@ class Session:
         """Classify one picture by the contract.
 
         Args:
-            picture: Path, file bytes, Pillow image, or uint8 array H×W×3 in RGB order or H×W.
+            picture: Path, file bytes, Pillow image, uint8 array H×W×3 in RGB order or H×W of any strides, or a camera's
+                `Frame`.
             top_k: How many labels to return.
 
         Raises:
@@ -195,7 +209,7 @@ class Session:
                 self.hand_over()
 
     def _classify(self, picture: PictureSource, top_k: int) -> Classification:
-        spec = self._known_contract().outputs[0]
+        spec = self.known_contract.outputs[0]
         preprocessor = self.preprocessor
         target = self.input
         where = str(picture) if isinstance(picture, (str, Path)) else None
@@ -203,7 +217,7 @@ class Session:
         content = read_picture(picture)
         # Only a file is read; passing anything else through takes no time that belongs to a stage.
         marks.append(time.perf_counter() if where else marks[0])
-        image = decode_picture(content, preprocessor.orientation, where)
+        image = preprocessor.decode(content, where)
         marks.append(time.perf_counter())
         preprocessor.write(preprocessor.fit(image), target)
         marks.append(time.perf_counter())
@@ -229,6 +243,7 @@ def open_session(
     delegate: str | None = None,
     delegate_options: Mapping[str, str] | None = None,
     contract: Contract | None = None,
+    preprocessing: str = "exact",
     mmap: bool = True,
     lock: bool = False,
     cpus: Sequence[int] | None = None,
@@ -237,6 +252,8 @@ def open_session(
     """Open a model; see `arenite.open`."""
     _at_least("threads", threads, 1)
     _at_least("warm_up", warm_up, 0)
+    if preprocessing not in MODES:
+        raise UsageError(f"there is no preprocessing '{preprocessing}'", cure=f"Use {' or '.join(MODES)}.")
     options = EngineOptions(threads, kernels, delegate, dict(delegate_options or {}), mmap)
     timeline = Timeline()
     refusals: list[Refusal] = []
@@ -252,7 +269,7 @@ def open_session(
     if warm_up:
         _warm_up(runner, warm_up, timeline)
     runner.report = replace(runner.report, refusals=(*runner.report.refusals, *refusals))
-    return Session(graph, runner, contract, timeline.finish())
+    return Session(graph, runner, contract, preprocessing, timeline.finish())
 
 
 def _asked(timeline: Timeline, name: str, what: str, ask: Callable[[], str | None]) -> list[Refusal]:
