@@ -32,7 +32,9 @@ from arenite.errors import (
 )
 
 if TYPE_CHECKING:
+    from arenite.boxes import Boxes
     from arenite.contract import Contract, Normalisation, make_contract, read_contract
+    from arenite.detection import Detection, Detections
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
@@ -57,11 +59,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AreniteError",
+    "Boxes",
     "CheckFailedError",
     "Classification",
     "ConcurrentUseError",
     "Contract",
     "ContractError",
+    "Detection",
+    "Detections",
     "DoesNotFitError",
     "Energy",
     "EnergyModel",
@@ -101,8 +106,11 @@ __all__ = [
 
 # Public name: the module that is imported when it is first used.
 _LAZY = {
+    "Boxes": "arenite.boxes",
     "Classification": "arenite.session",
     "Contract": "arenite.contract",
+    "Detection": "arenite.detection",
+    "Detections": "arenite.detection",
     "Energy": "arenite.energy",
     "EnergyModel": "arenite.energy",
     "Frame": "arenite.frames",
@@ -179,7 +187,7 @@ def open(
         MissingToolError: No engine is installed, or not the named one.
         UsageError: An argument is wrong, or the named engine does not read this format.
     """
-    from arenite.session import open_session
+    from arenite.opening import open_session
 
     return open_session(
         model,

@@ -24,7 +24,7 @@ from typing import Any, NoReturn, TextIO
 
 from arenite._reports import print_json
 from arenite._text import printable
-from arenite.contract import COLOURS, CROPS, FILTERS, MEANINGS, NORMALISATIONS
+from arenite.contract import CLASS_MEANINGS, COLOURS, CROPS, FILTERS, NORMALISATIONS
 from arenite.engines import ENGINES
 from arenite.errors import AreniteError, OutputError, UsageError
 
@@ -232,7 +232,7 @@ def _add_convert(commands: Any) -> None:
     _add_choice(parser, "--filter", FILTERS, "resize filter (default: bilinear)")
     shape = "for a model with open dimensions: 224 224 3"
     parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
-    _add_choice(parser, "--meaning", MEANINGS, "of the output (default: known by itself after a softmax)")
+    _add_choice(parser, "--meaning", CLASS_MEANINGS, "of the output (default: known by itself after a softmax)")
 
 
 def _add_choice(parser: argparse.ArgumentParser, option: str, choices: Sequence[str], text: str) -> None:

@@ -148,7 +148,7 @@ def decode_picture(
             return source.image(None if least is None else least((source.width, source.height)))
         else:
             return Image.fromarray(_checked_array(source, where))
-        if least is not None:
+        if least is not None and isinstance(source, bytes):  # an image of the caller's is left as it is
             _draft(image, orientation, least, mode)
         image.load()
         return _eight_bit(_upright(image) if orientation == "exif" else image, where)
@@ -273,9 +273,21 @@ class Preprocessor:
 
     def decode(self, source: PictureSource, where: str | None = None) -> Image:
         """An upright 8-bit image; see `decode_picture`. In the mode `fast` it may be smaller than the picture."""
+        return self.decode_sized(source, where)[0]
+
+    def decode_sized(self, source: PictureSource, where: str | None = None) -> tuple[Image, tuple[int, int]]:
+        """As `decode`, with the extents of the whole upright picture, which the image may be smaller than."""
+        sizes: list[tuple[int, int]] = []
         if self.mode == "exact":
-            return decode_picture(source, self._picture.orientation, where)
-        return decode_picture(source, self._picture.orientation, where, self._least, self._mode)
+            image = decode_picture(source, self._picture.orientation, where)
+            return image, image.size
+
+        def least(size: tuple[int, int]) -> tuple[int, int]:
+            sizes.append(size)
+            return self._least(size)
+
+        image = decode_picture(source, self._picture.orientation, where, least, self._mode)
+        return image, sizes[0] if sizes else image.size
 
     @property
     def _mode(self) -> str:

@@ -167,7 +167,7 @@ def synthetic_picture() -> bytes:
         layer = Image.fromarray(noise).resize((1920, 1080), Image.Resampling.BICUBIC)
         total += (np.asarray(layer, np.float32) - 128) * (2.0 / octave**1.5)
     stream = io.BytesIO()
-    Image.fromarray(np.clip(total, 0, 255).astype(np.uint8)).save(stream, "JPEG", quality=90)
+    Image.fromarray(np.clip(total, 0, 255).astype(np.uint8)).save(stream, "JPEG", quality=85)
     return stream.getvalue()
 
 

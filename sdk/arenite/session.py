@@ -6,26 +6,27 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from arenite.cold_start import ColdStart, Timeline, lock_memory, pin_to_cpus
-from arenite.contract import Contract, checked_contract, contract_of
-from arenite.engines import Engine, EngineOptions, EngineReport, Refusal, open_engine, refuse
+from arenite.cold_start import ColdStart
+from arenite.contract import Contract
+from arenite.detection import Detections, boxes_output, detect
+from arenite.engines import Engine, EngineReport
 from arenite.errors import ConcurrentUseError, ContractError, UsageError
 from arenite.labels import Label, top
-from arenite.model_file import read_model
 from arenite.output_view import OutputView
-from arenite.preprocess import MODES, PictureSource, Preprocessor, read_picture
+from arenite.preprocess import PictureSource, Preprocessor, read_picture
 from arenite.tflite_graph import Graph
 from arenite.timing import Timing
 
-__all__ = ["Classification", "Session", "open_session"]
+__all__ = ["Classification", "Session"]
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +36,7 @@ class Classification:
     """The answer to one picture.
 
     Attributes:
-        labels: Highest score first.
+        labels: Highest score first; none when all are below the threshold that was given.
         timing: Wall time of each stage.
     """
 
@@ -44,7 +45,13 @@ class Classification:
 
     @property
     def best(self) -> Label:
-        """The label with the highest score."""
+        """The label with the highest score.
+
+        Raises:
+            UsageError: None reached the threshold.
+        """
+        if not self.labels:
+            raise UsageError("no label reaches the threshold", cure="Look at `labels` first, or give a lower one.")
         return self.labels[0]
 
 
@@ -187,29 +194,78 @@ class Session:
             )
         return self.contract
 
-    def classify(self, picture: PictureSource, top_k: int = 5) -> Classification:
+    def classify(
+        self,
+        picture: PictureSource,
+        top_k: int = 5,
+        *,
+        threshold: float | None = None,
+        temperature: float = 1.0,
+    ) -> Classification:
         """Classify one picture by the contract.
 
         Args:
             picture: Path, file bytes, Pillow image, uint8 array H×W×3 in RGB order or H×W of any strides, or a camera's
                 `Frame`.
             top_k: How many labels to return.
+            threshold: The lowest score that counts; with it there may be no label.
+            temperature: Divides logits before the softmax.
 
         Raises:
             ContractError: The contract does not say how a picture becomes the input.
-            UsageError: The picture cannot be read or decoded, or `top_k` is below 1.
+            UsageError: The picture cannot be read or decoded, or another argument is wrong.
             ConcurrentUseError: Another thread has the session.
         """
+        with self._mine():
+            spec = self.known_contract.outputs[0]
+            marks, _ = self._infer(picture)
+            labels = top(self._engine.outputs[0], spec, top_k, threshold, temperature)
+            return Classification(labels, _timing(marks))
+
+    def detect(
+        self, picture: PictureSource, *, threshold: float = 0.25, overlap: float = 0.45, most: int = 100
+    ) -> Detections:
+        """Find things in one picture, by a contract whose output holds boxes.
+
+        Args:
+            picture: As for `classify`.
+            threshold: The lowest score that counts.
+            overlap: Of two boxes of one class whose intersection over union is above, the lower one goes.
+            most: Boxes at most.
+
+        Raises:
+            ContractError: The contract has no output of boxes, or does not say how a picture becomes the input.
+            UsageError: The picture cannot be read or decoded, or another argument is wrong.
+            ConcurrentUseError: Another thread has the session.
+        """
+        with self._mine():
+            boxes_output(self.known_contract)
+            marks, size = self._infer(picture)
+            found = detect(
+                self._engine.outputs,
+                self.known_contract,
+                self.preprocessor.size,
+                self.preprocessor.box(size),
+                size,
+                threshold=threshold,
+                overlap=overlap,
+                most=most,
+            )
+            return Detections(found, _timing(marks))
+
+    @contextmanager
+    def _mine(self) -> Iterator[None]:
+        """The session is this thread's for the block, and stays so only if it was before."""
         had = self._owner == threading.get_ident()
         self._claim()
         try:
-            return self._classify(picture, top_k)
+            yield
         finally:
             if not had:
                 self.hand_over()
 
-    def _classify(self, picture: PictureSource, top_k: int) -> Classification:
-        spec = self.known_contract.outputs[0]
+    def _infer(self, picture: PictureSource) -> tuple[list[float], tuple[int, int]]:
+        """Runs the model on a picture: the times between the stages, and the upright picture's extents."""
         preprocessor = self.preprocessor
         target = self.input
         where = str(picture) if isinstance(picture, (str, Path)) else None
@@ -217,79 +273,21 @@ class Session:
         content = read_picture(picture)
         # Only a file is read; passing anything else through takes no time that belongs to a stage.
         marks.append(time.perf_counter() if where else marks[0])
-        image = preprocessor.decode(content, where)
+        image, size = preprocessor.decode_sized(content, where)
         marks.append(time.perf_counter())
         preprocessor.write(preprocessor.fit(image), target)
         marks.append(time.perf_counter())
         self.run()
         marks.append(time.perf_counter())
-        labels = top(self._engine.outputs[0], spec, top_k)
-        marks.append(time.perf_counter())
-        return Classification(labels, Timing(*(1e3 * (b - a) for a, b in pairwise(marks))))
+        return marks, size
+
+
+def _timing(marks: list[float]) -> Timing:
+    """What came after the last mark is the stage `post`."""
+    return Timing(*(1e3 * (b - a) for a, b in pairwise([*marks, time.perf_counter()])))
 
 
 def _only(views: tuple[Array, ...], what: str, where: str) -> Array:
     if len(views) != 1:
         raise UsageError(f"the model has {len(views)} {what}s", where=where, cure=f"Use session.{what}s.")
     return views[0]
-
-
-def open_session(
-    path: Path | str,
-    *,
-    engine: str | None = None,
-    threads: int = 1,
-    kernels: str = "fast",
-    delegate: str | None = None,
-    delegate_options: Mapping[str, str] | None = None,
-    contract: Contract | None = None,
-    preprocessing: str = "exact",
-    mmap: bool = True,
-    lock: bool = False,
-    cpus: Sequence[int] | None = None,
-    warm_up: int = 0,
-) -> Session:
-    """Open a model; see `arenite.open`."""
-    _at_least("threads", threads, 1)
-    _at_least("warm_up", warm_up, 0)
-    if preprocessing not in MODES:
-        raise UsageError(f"there is no preprocessing '{preprocessing}'", cure=f"Use {' or '.join(MODES)}.")
-    options = EngineOptions(threads, kernels, delegate, dict(delegate_options or {}), mmap)
-    timeline = Timeline()
-    refusals: list[Refusal] = []
-    if cpus is not None:
-        # Before the engine, so that its threads are born there.
-        refusals += _asked(timeline, "pin", f"CPUs {list(cpus)}", lambda: pin_to_cpus(cpus))
-    with timeline.step("read"):
-        graph = read_model(path)
-        contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
-    runner = open_engine(engine, graph, options, timeline)
-    if lock:
-        refusals += _asked(timeline, "lock", "locking in RAM", lock_memory)
-    if warm_up:
-        _warm_up(runner, warm_up, timeline)
-    runner.report = replace(runner.report, refusals=(*runner.report.refusals, *refusals))
-    return Session(graph, runner, contract, preprocessing, timeline.finish())
-
-
-def _asked(timeline: Timeline, name: str, what: str, ask: Callable[[], str | None]) -> list[Refusal]:
-    """Asks the operating system for something; what it refuses is said and does not stop the session."""
-    with timeline.step(name) as notes:
-        reason = ask()
-        if reason is None:
-            return []
-        notes.append(f"refused: {reason}")
-        return [refuse(what, reason, consequence="the session runs without")]
-
-
-def _at_least(name: str, value: object, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise UsageError(f"{name} must be an integer of at least {low}, not {value!r}")
-
-
-def _warm_up(engine: Engine, runs: int, timeline: Timeline) -> None:
-    with timeline.step("warm-up") as notes:
-        notes.append(f"{runs} runs on zeros")
-        for _ in range(runs):
-            engine.invoke()
-        engine.reset()
