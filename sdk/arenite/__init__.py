@@ -249,20 +249,26 @@ def verify(bundle_dir: Path | str, on: str = "emulator", *, progress: Progress |
 
 
 def bench(
-    model: Path | str | Session, *, threads: int = 1, pictures: Sequence[PictureSource] = (), **options: Any
+    model: Path | str | Session,
+    *,
+    threads: int = 1,
+    engine: str | None = None,
+    pictures: Sequence[PictureSource] = (),
+    **options: Any,
 ) -> BenchReport:
     """Time a model in this process, SingleStream.
 
     Args:
-        model: A .tflite file, or an open session.
+        model: A file that `open` takes, or an open session.
         threads: Engine threads for a file.
+        engine: What runs a file, as for `open`.
         pictures: Time the whole pipeline on these; without them the model alone.
         options: See `arenite.singlestream.bench_session`.
     """
     from arenite.session import Session
     from arenite.singlestream import bench_session
 
-    session = model if isinstance(model, Session) else open(model, threads=threads)
+    session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
     return bench_session(session, pictures=pictures, **options)
 
 

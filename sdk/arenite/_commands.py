@@ -80,6 +80,7 @@ def bench(arguments: argparse.Namespace) -> int:
     report = arenite.bench(
         arguments.model,
         threads=arguments.threads,
+        engine=arguments.engine,
         pictures=_pictures(arguments.picture),
         min_duration_s=arguments.seconds,
         min_queries=arguments.count,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
+    from arenite.engines import EngineReport
     from arenite.inspection import InspectReport, TensorSummary
     from arenite.serving_skew import Difference, SkewReport
     from arenite.singlestream import BenchReport
@@ -154,6 +155,7 @@ def benchmark(report: BenchReport) -> list[str]:
     latency = f"p50 {_ms(times.p50_ms)}  p90 {_ms(times.p90_ms)}  p99 {_ms(times.p99_ms)} ms"
     lines = [
         f"engine     {engine.engine} {engine.version}, {engine.kernels} kernels, {engine.threads} threads",
+        *_placements(engine),
         f"machine    {report.machine.cpu}",
         f"latency    {latency}",
         f"rate       {report.queries_per_s:.1f} a second, {times.count} in {report.duration_s:.1f} s",
@@ -183,6 +185,14 @@ def printable(value: object) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
     )
+
+
+def _placements(engine: EngineReport) -> list[str]:
+    lines = []
+    for place in engine.placements:
+        kinds = ", ".join(f"{count} {printable(kind)}" for kind, count in place.operators.items())
+        lines.append(f"  runs on  {printable(place.where)}: {kinds or 'not known'}")
+    return lines + [f"  refused  {printable(r.what)}: {printable(r.reason)}" for r in engine.refusals]
 
 
 def _validity(report: BenchReport) -> str:

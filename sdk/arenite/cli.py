@@ -286,7 +286,7 @@ def _add_verify(commands: Any) -> None:
 def _add_bench(commands: Any) -> None:
     text = "Time a model in this process, SingleStream: one inference after another."
     parser = _command(commands, "bench", text)
-    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     pictures = "time the whole pipeline on a picture or a folder of them; repeat the option for several"
     parser.add_argument("--picture", action="append", default=[], metavar="PATH", help=pictures)
     parser.add_argument(
@@ -298,6 +298,7 @@ def _add_bench(commands: Any) -> None:
     parser.add_argument(
         "--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)"
     )
+    _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
 
 
 def _add_doctor(commands: Any) -> None:
