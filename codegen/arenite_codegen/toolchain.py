@@ -17,7 +17,7 @@ from pathlib import Path
 from arenite.errors import MissingToolError, ToolchainError, UsageError
 from arenite_codegen.boards import Board
 
-__all__ = ["TOOLCHAINS", "Toolchain", "compiler_command", "find_toolchain", "optimisation"]
+__all__ = ["TOOLCHAINS", "Toolchain", "find_toolchain", "optimisation"]
 
 TOOLCHAINS = ("gcc", "zig", "clang")
 
@@ -89,7 +89,7 @@ def find_toolchain(board: Board, choice: str | None = None) -> Toolchain:
     if choice == "clang" and board.architecture != "host":
         raise UsageError(f"toolchain 'clang' does not build for {board.name}", cure="Choose gcc or zig")
     for name in (choice,) if choice else ("gcc", "zig", "clang"):
-        command = compiler_command(board, name)
+        command = _command(board, name)
         if command is not None:
             return _make(board, name, command)
     raise _missing(board, choice)
@@ -100,8 +100,7 @@ def optimisation(source: str) -> str:
     return "-O3" if source.split("/")[0] in ("kernels", "runtime") else "-Os"
 
 
-def compiler_command(board: Board, name: str) -> tuple[str, ...] | None:
-    """Program and leading arguments of one of `TOOLCHAINS`, None when it is not installed."""
+def _command(board: Board, name: str) -> tuple[str, ...] | None:
     if name == "zig":
         found = importlib.util.find_spec("ziglang") is not None
         return (sys.executable, "-m", "ziglang", "cc") if found else None

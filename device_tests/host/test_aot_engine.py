@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,12 @@ import numpy.typing as npt
 import pytest
 
 import arenite
+from arenite.compiled import cache_folder
+from arenite.contract import CONTRACT_METADATA
 from arenite.engines import Placement
 from arenite.errors import FallbackWarning, MissingToolError, OutputError, UnsupportedOperatorError, UsageError
+from arenite.tflite_graph import parse_graph
 from arenite_codegen import toolchain
-from arenite_codegen.library import cache_folder
 from support import bad_models
 from support.builder import ModelBuilder
 from support.reference_models import REFERENCE_MODELS, random_inputs, sample_inputs
@@ -162,10 +165,54 @@ def test_a_damaged_cache_is_mended(model: Path, cache: Path, damage: str) -> Non
 
 def test_without_a_compiler(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compiled runs; what is not is refused with a cure; no engine is put in its place."""
-    monkeypatch.setattr("arenite_codegen.library.compiler_command", lambda board, name: None)
-    monkeypatch.setattr(toolchain, "compiler_command", lambda board, name: None)
+    arenite.open(model, engine="aot")
+    other = model.with_name("other.tflite")
+    other.write_bytes(bad_models.good_model() + b"\0" * 16)
+    monkeypatch.setattr(toolchain, "_command", lambda board, name: None)
+    arenite.open(model, engine="aot").run()
     with pytest.raises(MissingToolError, match=r"no compiler for host.*pip install 'arenite\[firmware\]'"):
-        arenite.open(model, engine="aot")
+        arenite.open(other, engine="aot")
+
+
+def test_a_changed_compiler_builds_anew(model: Path, cache: Path) -> None:
+    arenite.open(model, engine="aot")
+    about = libraries(cache)[0].parent / "library.json"
+    for change, compiles in (({"bytes": 1}, True), ({"file": str(cache / "gone")}, False)):
+        fields = json.loads(about.read_text())
+        fields["compiler"].update(change)
+        about.write_text(json.dumps(fields))
+        notes = [step.note for step in arenite.open(model, engine="aot").cold_start.steps]
+        assert notes[-1] == ("compiled" if compiles else "from the cache")
+
+
+def test_the_cache_tells_what_the_file_would(tmp_path: Path) -> None:
+    """Shapes, quantisation, operators and contract come from beside the library the second time."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 2, 2, 3), "int8", scales=[1 / 255], zero_points=[-128])
+    y = builder.tensor("y", (1, 2, 2, 3), "int8", scales=[1 / 255], zero_points=[-128])
+    builder.operator("RELU", [x], [y])
+    path = tmp_path / "model.tflite"
+    graph = parse_graph(builder.finish([x], [y]))
+    contract = arenite.make_contract(graph, normalisation="unit", labels=[f"pixel {i}" for i in range(12)])
+    builder.metadata(CONTRACT_METADATA, contract.to_json().encode())
+    path.write_bytes(builder.finish([x], [y]))
+    first, second = (arenite.open(path, engine="aot") for _ in range(2))
+    assert second.contract == first.contract == contract
+    assert second.report.placements == first.report.placements
+    assert (second.input.shape, second.input.dtype) == (first.input.shape, first.input.dtype)
+    grey = np.full((2, 2, 3), 9, np.uint8)
+    assert second.classify(grey).labels == first.classify(grey).labels
+
+
+def test_opening_again_imports_no_generator(model: Path) -> None:
+    arenite.open(model, engine="aot")
+    program = (
+        "import sys, arenite\n"
+        "arenite.open(sys.argv[1], engine='aot').run()\n"
+        "print([n for n in sys.modules if n.startswith(('arenite_codegen', 'tflite', 'jinja2', 'ai_edge_litert'))])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(model)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_cache_that_cannot_be_written(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

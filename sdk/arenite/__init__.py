@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
-    from arenite_codegen.library import HostLibrary
     from arenite_converters import ConversionReport
 
 __version__ = "0.1.0"
@@ -203,13 +202,6 @@ def open(
         cpus=cpus,
         warm_up=warm_up,
     )
-
-
-def _host_library(graph: Graph) -> HostLibrary:
-    """For the engine `aot`: compile a model for this computer; see `arenite_codegen.library`."""
-    from arenite_codegen.library import host_library
-
-    return host_library(graph)
 
 
 def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionReport:

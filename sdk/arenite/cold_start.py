@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import os
 import time
 from collections.abc import Iterator, Sequence

@@ -10,8 +10,12 @@ from arenite.tflite_graph import Graph, read_graph
 __all__ = ["read_model"]
 
 
-def read_model(path: Path | str) -> Graph:
+def read_model(path: Path | str, engine: str | None = None) -> Graph:
     """Inputs, outputs, operators and metadata: of a .onnx, .mlpackage or .mlmodel by its name, else of a TFLite file.
+
+    Args:
+        path: The file.
+        engine: What shall run it: for `aot` a model that was compiled before is not read again.
 
     Raises:
         ModelError: The file is missing, is no such model, or is corrupt.
@@ -27,4 +31,8 @@ def read_model(path: Path | str) -> Graph:
         from arenite.engines.coreml import read_coreml
 
         return read_coreml(path)
+    if engine == "aot":
+        from arenite.compiled import read_compiled
+
+        return read_compiled(path)
     return read_graph(path)

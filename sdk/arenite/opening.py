@@ -45,7 +45,7 @@ def open_session(
         # Before the engine, so that its threads are born there.
         refusals += _asked(timeline, "pin", f"CPUs {list(cpus)}", lambda: pin_to_cpus(cpus))
     with timeline.step("read"):
-        graph = read_model(path)
+        graph = read_model(path, engine)
         contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
     runner = open_engine(engine, graph, options, timeline)
     if lock:

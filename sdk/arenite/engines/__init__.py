@@ -9,9 +9,8 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -193,8 +192,6 @@ def _engine_class(name: str, graph: Graph) -> Callable[[Graph, EngineOptions, Ti
 
 
 def _with_refusals(report: EngineReport, missing: list[tuple[str, MissingToolError]]) -> EngineReport:
-    from dataclasses import replace
-
     passed = tuple(Refusal(f"engine {name}", error.what) for name, error in missing)
     return replace(report, refusals=(*passed, *report.refusals))
 
@@ -224,9 +221,11 @@ def kinds_of(graph: Graph) -> dict[str, int]:
 
 def package_version(package: str) -> str:
     """The installed version, `unknown` for a package without metadata."""
+    from importlib import metadata  # slow to import, and an engine may not need it
+
     try:
-        return version(package)
-    except PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return "unknown"
 
 

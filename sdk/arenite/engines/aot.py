@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.cold_start import Timeline
+from arenite.compiled import host_library
 from arenite.engines import (
     EngineOptions,
     EngineReport,
@@ -41,11 +42,9 @@ class Aot:
     """
 
     def __init__(self, graph: Graph, options: EngineOptions, timeline: Timeline) -> None:
-        import arenite
-
         only_fast_kernels("aot", options)
         with timeline.step("build") as notes:
-            library = arenite._host_library(graph)
+            library = host_library(graph)
             notes.append("compiled" if library.built else "from the cache")
         self._model = library.model
         self.inputs = tuple(
