@@ -87,22 +87,44 @@ def test_missing_delegate_is_a_warning_that_names_the_operators(model: Path) -> 
     assert [step.name for step in session.cold_start.steps] == ["read", "import", "delegate", "build"]
 
 
-def test_delegate_that_refuses_is_quoted(model: Path, tmp_path: Path) -> None:
-    """A real delegate library, which finds no chip."""
+# The start of TensorFlow Lite's TfLiteDelegate; the rest may be zero.
+DELEGATE = """
+#include <stddef.h>
+#include <stdint.h>
+static int prepare(void *context, void *delegate) { (void)context; (void)delegate; return STATUS; }
+static struct {
+    void *data;
+    int (*prepare)(void *, void *);
+    void *buffers[3];
+    int64_t flags;
+    void *builder;
+} delegate = {NULL, prepare, {NULL, NULL, NULL}, 0, NULL};
+void *tflite_plugin_create_delegate(char **keys, char **values, size_t count, void (*say)(const char *)) {
+    (void)keys; (void)values; (void)count;
+    if (STATUS == 2) { say("the chip is not plugged in"); return NULL; }
+    return &delegate;
+}
+void tflite_plugin_destroy_delegate(void *d) { (void)d; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "kernels", "said"),
+    [(0, "builtin", "it took none"), (1, "fast", "application failure"), (2, "fast", "the chip is not plugged in")],
+)
+def test_real_delegates_that_do_not_help(model: Path, tmp_path: Path, status: int, kernels: str, said: str) -> None:
+    """A library that takes nothing, one that fails to prepare, one that finds no chip: the runtime's own loader."""
     compiler = find_compiler(sanitise=False)
     if compiler is None:
         pytest.skip("no C compiler: pip install 'arenite[firmware]'")
-    source, library = tmp_path / "delegate.c", tmp_path / "libnochip.so"
-    source.write_text(
-        "#include <stddef.h>\n"
-        "void *tflite_plugin_create_delegate(char **k, char **v, size_t n, void (*say)(const char *)) {\n"
-        '    (void)k; (void)v; (void)n; say("the chip is not plugged in"); return NULL;\n}\n'
-        "void tflite_plugin_destroy_delegate(void *d) { (void)d; }\n"
-    )
-    subprocess.run([*compiler.command, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-    with pytest.warns(FallbackWarning, match="the chip is not plugged in"):
-        session = arenite.open(model, delegate=str(library), delegate_options={"device": "0"})
-    assert "the chip is not plugged in" in session.report.refusals[0].reason
+    source, library = tmp_path / "delegate.c", tmp_path / f"libdelegate{status}.so"
+    source.write_text(DELEGATE)
+    options = ["-shared", "-fPIC", f"-DSTATUS={status}"]
+    subprocess.run([*compiler.command, *options, str(source), "-o", str(library)], check=True)
+    with pytest.warns(FallbackWarning, match=rf"libdelegate{status}\.so was refused.*{said}.*CONV_2D, SOFTMAX"):
+        session = arenite.open(model, delegate=str(library), delegate_options={"device": "0"}, kernels=kernels)
+    assert len(session.report.refusals) == 1
+    assert np.array_equal(answer(session, 1), answer(arenite.open(model, kernels=kernels), 1))
 
 
 @pytest.mark.filterwarnings("ignore::arenite.errors.FallbackWarning")
@@ -213,6 +235,32 @@ def test_four_threads_on_one_session_are_told(model: Path) -> None:
     assert len(right) == 1 and len(raised) == 3
     assert all(isinstance(error, ConcurrentUseError) for error in raised)
     assert "one session for each thread" in str(raised[0])
+
+
+def test_classifying_in_threads_is_right_or_refused(tmp_path: Path) -> None:
+    """A whole picture is one use: threads may take turns without a word, and overlapping ones are told."""
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (1, 8, 8, 3), "int8", scales=[1 / 255], zero_points=[-128]) for name in "xy")
+    builder.operator("RELU", [x], [y])
+    path = tmp_path / "model.tflite"
+    path.write_bytes(builder.finish([x], [y]))
+    contract = arenite.make_contract(arenite.read_graph(path), normalisation="unit")
+    session = arenite.open(path, contract=contract)
+    pictures = np.zeros((4, 8, 8, 3), np.uint8)
+    for i, picture in enumerate(pictures):
+        picture[i, 0, 0] = 255
+    told, right = [], []
+
+    def work(index: int) -> None:
+        for _ in range(200):
+            try:
+                assert session.classify(pictures[index]).best.index == index * 24
+                right.append(index)
+            except ConcurrentUseError as error:
+                told.append(error)
+
+    assert in_threads(work) == []
+    assert len(told) + len(right) == 800 and right
 
 
 def test_a_session_passes_from_thread_to_thread(model: Path) -> None:

@@ -165,6 +165,15 @@ def test_absent_provider_is_a_warning_that_names_the_operators(colours: Path) ->
     session.run()
 
 
+def test_provider_that_takes_nothing_is_told(colours: Path) -> None:
+    name = "AzureExecutionProvider"
+    if name not in onnxruntime.get_available_providers():
+        pytest.skip("this build of ONNX Runtime has no provider that takes no operator")
+    with pytest.warns(FallbackWarning, match="it took none of the operators.*Flatten, GlobalAveragePool"):
+        report = arenite.open(colours, delegate=name).report
+    assert [placement.where for placement in report.placements] == ["CPUExecutionProvider"]
+
+
 @pytest.mark.parametrize("shape", [[1, 3, "H", "W"], [1, 3, -1, 4]])
 def test_open_shapes_are_refused(tmp_path: Path, shape: list[Any]) -> None:
     node = onnx.helper.make_node("Relu", ["x"], ["y"])

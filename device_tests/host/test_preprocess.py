@@ -390,3 +390,12 @@ def test_arrays_of_any_strides() -> None:
     for view in (pixels[::2, ::-1], np.asfortranarray(pixels), pixels[:, :, ::-1], pixels[5:30, 3:40, 0]):
         assert not view.flags.c_contiguous
         assert np.array_equal(preprocessor(view), preprocessor(np.ascontiguousarray(view)))
+
+
+def test_an_image_of_the_callers_is_left_as_it_is() -> None:
+    """Pillow opens files lazily: the fast mode must not tell somebody else's image to decode at a fraction."""
+    content = photograph()
+    image = Image.open(io.BytesIO(content))
+    Preprocessor(spec((40, 32)), "fast")(image)
+    assert image.size == (800, 600)
+    assert np.array_equal(np.asarray(image), np.asarray(Image.open(io.BytesIO(content))))

@@ -101,7 +101,7 @@ class LiteRt:
             notes += [refusal.what for refusal in failed]
         delegate = options.delegate if delegates and not failed else None
         self._open_tensors(graph)
-        self.report = self._report(graph, options, delegate, (*refusals, *failed))
+        self.report = self._report(graph, options, delegate, [*refusals, *failed])
 
     @staticmethod
     def _module() -> ModuleType:
@@ -203,9 +203,11 @@ class LiteRt:
         return view
 
     def _report(
-        self, graph: Graph, options: EngineOptions, delegate: str | None, refusals: tuple[Refusal, ...]
+        self, graph: Graph, options: EngineOptions, delegate: str | None, refusals: list[Refusal]
     ) -> EngineReport:
         delegated = _delegated(self._interpreter._get_ops_details(), graph)
+        if delegate and not delegated:
+            refusals.append(self._refused(graph, options, "it took none of the operators"))
         names = ([delegate] if delegate else []) + (["XNNPACK"] if options.kernels == "fast" else [])
         places = {
             " or ".join(names): [op for op in graph.operators if op.index in delegated],
@@ -218,7 +220,7 @@ class LiteRt:
             rounding=KERNELS[options.kernels][1] if options.kernels != "fast" or delegated else "mixed",
             threads=options.threads,
             placements=tuple(_placement(where, operators) for where, operators in places.items() if operators),
-            refusals=refusals,
+            refusals=tuple(refusals),
         )
 
 

@@ -120,17 +120,19 @@ class OnnxRuntime:
         self.outputs = outputs
         # Kept by the session, so the addresses that it was given stay good.
         self._binding = binding
-        self._run = self._session._sess.run_with_iobinding
-        self._raw = binding._iobinding
+        self._run = self._session.run_with_iobinding
 
     def invoke(self) -> None:
         """One inference."""
-        self._run(self._raw, None)
+        self._run(self._binding)
 
     def reset(self) -> None:
         """Nothing to do: an ONNX model's state goes in and out as tensors."""
 
     def _report(self, graph: Graph, options: EngineOptions, refusals: tuple[Refusal, ...]) -> EngineReport:
+        placements = self._placements(graph)
+        if not refusals and not any(self._provider in placement.where for placement in placements):
+            refusals = (self._refused(graph, options, "it took none of the operators"),)
         name = next((p for p in _PACKAGES if package_version(p) != "unknown"), "onnxruntime")
         return EngineReport(
             engine="onnxruntime",
@@ -138,7 +140,7 @@ class OnnxRuntime:
             kernels="fast",
             rounding="float",
             threads=options.threads,
-            placements=self._placements(graph),
+            placements=placements,
             refusals=refusals,
         )
 
