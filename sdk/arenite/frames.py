@@ -34,26 +34,34 @@ _MATRICES = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
 
 @dataclass(frozen=True)
 class _Format:
-    """Bytes a pixel of the first plane; channels of R, G, B in memory; pixels that share one chroma sample (x, y)."""
+    """How a format lies in memory.
+
+    Attributes:
+        pixel_bytes: Of the first plane.
+        raw: Pillow's name of a packed RGB format.
+        order: Places of Y, Cb, Cr in a pair of pixels, or of Cb, Cr in the second plane.
+        chroma: How many pixels, across and down, share one chroma sample.
+    """
 
     pixel_bytes: int
+    raw: str = ""
     order: tuple[int, ...] = ()
     chroma: tuple[int, int] = (1, 1)
 
 
 # The order of the name is the order of the bytes in memory; RGB565 is a little-endian 16-bit word, as V4L2 has it.
 FRAME_FORMATS: Mapping[str, _Format] = {
-    "BGR": _Format(3, (2, 1, 0)),
-    "BGRA": _Format(4, (2, 1, 0)),
+    "BGR": _Format(3, "BGR"),
+    "BGRA": _Format(4, "BGRX"),
     "GREY": _Format(1),
-    "NV12": _Format(1, (0, 1), (2, 2)),
-    "NV21": _Format(1, (1, 0), (2, 2)),
-    "RGB": _Format(3, (0, 1, 2)),
+    "NV12": _Format(1, "", (0, 1), (2, 2)),
+    "NV21": _Format(1, "", (1, 0), (2, 2)),
+    "RGB": _Format(3, "RGB"),
     "RGB565": _Format(2),
     "RGB565_BE": _Format(2),
-    "RGBA": _Format(4, (0, 1, 2)),
-    "UYVY": _Format(2, (1, 0, 2), (2, 1)),
-    "YUYV": _Format(2, (0, 1, 3), (2, 1)),
+    "RGBA": _Format(4, "RGBX"),
+    "UYVY": _Format(2, "", (1, 0, 2), (2, 1)),
+    "YUYV": _Format(2, "", (0, 1, 3), (2, 1)),
 }
 
 
@@ -139,7 +147,10 @@ class Frame:
             return pil.fromarray(np.ascontiguousarray(self._rows(0, self.height)[:, : self.width]))
         if self._layout.chroma != (1, 1):
             return self._from_chroma(least)
-        return pil.fromarray(self._from_565() if self._layout.pixel_bytes == 2 else self._packed())
+        if self._layout.raw:
+            size, raw = (self.width, self.height), self._layout.raw
+            return pil.frombytes("RGB", size, self._bytes.data, "raw", raw, self._stride, 1)
+        return pil.fromarray(self._from_565())
 
     def _rows(self, start: int, count: int) -> Bytes:
         """Whole rows, [count, stride]."""
@@ -148,9 +159,6 @@ class Frame:
     def _pixels(self) -> Bytes:
         size = self._layout.pixel_bytes
         return self._rows(0, self.height)[:, : self.width * size].reshape(self.height, self.width, size)
-
-    def _packed(self) -> Bytes:
-        return np.ascontiguousarray(self._pixels()[:, :, list(self._layout.order)])
 
     def _from_565(self) -> Bytes:
         low, high = (1, 0) if self.format == "RGB565_BE" else (0, 1)
