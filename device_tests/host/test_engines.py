@@ -316,6 +316,31 @@ def test_memory_that_moves_is_never_seen(tmp_path: Path) -> None:
     assert np.array_equal(x[0], values)
 
 
+def test_a_run_that_fails_leaves_no_output(tmp_path: Path) -> None:
+    """LiteRT finds at the run that the shape wanted has other elements than the input."""
+    path = tmp_path / "moving.tflite"
+    path.write_bytes(reshaping_model())
+    session = arenite.open(path)
+    values, wanted = session.inputs
+    values[...], wanted[...] = 1, (3, 4)
+    session.run()
+    before = session.output
+    wanted[...] = (5, 5)
+    for _ in range(2):
+        with pytest.raises(ModelError, match=r"moving\.tflite: litert failed to run the model"):
+            session.run()
+        after = session.output
+        for output, said in ((before, "stale"), (after, "did not finish")):
+            with pytest.raises(arenite.StaleOutputError, match=said):
+                output.copy()
+    wanted[...] = (4, 3)
+    session.run()
+    assert session.output.shape == (4, 3)
+    for output in (before, after):
+        with pytest.raises(arenite.StaleOutputError):
+            output.copy()
+
+
 def test_static_models_are_viewed_in_place(model: Path) -> None:
     assert has_static_shapes(arenite.read_graph(model))
     session = arenite.open(model)

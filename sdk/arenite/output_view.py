@@ -40,6 +40,11 @@ class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
                 "the session has not run yet, so there is no output",
                 cure="Fill session.input, call session.run(), then read session.output.",
             )
+        if self._born % 2:
+            raise StaleOutputError(
+                "the last run did not finish, so there is no output",
+                cure="Fill session.input, call session.run(), then read session.output.",
+            )
         if self._generation[0] != self._born:
             raise StaleOutputError(
                 "the output is stale: the session ran again after it was taken",
@@ -122,4 +127,6 @@ class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
             return f"OutputView(stale, {self.dtype}{list(self.shape)})"
         if self._generation[0] == 0:
             return f"OutputView(not run yet, {self.dtype}{list(self.shape)})"
+        if self._born % 2:
+            return f"OutputView(run did not finish, {self.dtype}{list(self.shape)})"
         return f"OutputView({self._view!r})"

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from arenite.cold_start import ColdStart
 from arenite.contract import Contract
 from arenite.detection import Detections, boxes_output, detect
-from arenite.engines import Engine, EngineReport
-from arenite.errors import ConcurrentUseError, ContractError, UsageError
+from arenite.engines import Engine, EngineReport, first_line
+from arenite.errors import ConcurrentUseError, ContractError, ModelError, UsageError
 from arenite.labels import Label, top
 from arenite.output_view import OutputView
 from arenite.preprocess import PictureSource, Preprocessor, read_picture
@@ -157,11 +157,25 @@ class Session:
         return OutputView(_only(self._engine.outputs, "output", self.path), self._generation)
 
     def run(self) -> None:
-        """Run the model once on what lies in the inputs. Output views taken earlier become stale."""
+        """Run the model once on what lies in the inputs. Output views taken earlier become stale.
+
+        Raises:
+            ModelError: The engine fails; there is no output then.
+            ConcurrentUseError: Another thread has the session.
+        """
         if self._owner != threading.get_ident():
             self._claim()
+        # Odd while a run lasts, and for good when it fails: then no output is fresh.
+        self._generation[0] += 1 + self._generation[0] % 2
+        try:
+            self._engine.invoke()
+        except Exception as error:  # each engine has exceptions of its own
+            raise ModelError(
+                f"{self.report.engine} failed to run the model ({first_line(error)})",
+                where=self.path,
+                cure="Try another engine, or look at the model with: arenite inspect MODEL",
+            ) from error
         self._generation[0] += 1
-        self._engine.invoke()
 
     def reset(self) -> None:
         """Put a stateful model's variables back to their initial values."""
