@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from arenite.contract import Calibration, Contract
 from arenite.errors import ContractError, UsageError
-from arenite.preprocess import PictureSource, Preprocessor, decode_picture, pictures_in
+from arenite.preprocess import PictureSource, Preprocessor, pictures_in
 from arenite.progress import Step
 
 __all__ = ["CalibrationSource", "SampleSet", "read_samples"]
@@ -147,7 +147,7 @@ def _from_pictures(
     preprocessor = Preprocessor(contract.input)
     for i, picture in enumerate(pictures):
         name = str(picture) if isinstance(picture, (str, Path)) else f"{what} picture {i}"
-        image = decode_picture(picture, preprocessor.orientation, name)
+        image = preprocessor.decode(picture, name)
         yield name, preprocessor.real(preprocessor.fit(image))
 
 

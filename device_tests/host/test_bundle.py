@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from arenite.errors import DoesNotFitError, OutputError, ToolchainError, UsageError
+from arenite.host_model import HostModel
 from arenite.reference import reference_name, reference_outputs
 from arenite_codegen import bundle
 from arenite_codegen.build import build
-from arenite_codegen.host import HostModel
 from support.graphs import random_graph
 
 

@@ -25,7 +25,7 @@ from support import bad_models
 from support.builder import ModelBuilder
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-COMMANDS = ("convert", "inspect", "bundle", "build", "verify", "bench", "energy", "doctor")
+COMMANDS = ("convert", "inspect", "skew", "bundle", "build", "verify", "bench", "energy", "doctor")
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pytest
 
 from arenite.errors import ModelError, UnsupportedOperatorError
+from arenite.host_model import HostModel
 from arenite.reference import reference_outputs
 from arenite_codegen import bundle
 from arenite_codegen.build import build
-from arenite_codegen.host import HostModel
 from support.builder import ModelBuilder
 from support.graph_batch import GraphBatch
 from support.host_compiler import HostCompiler

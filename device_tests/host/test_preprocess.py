@@ -328,3 +328,74 @@ def test_every_fault_of_a_decoder_is_named(fault: Exception, monkeypatch: pytest
     monkeypatch.setattr(Image.Image, "getexif", fail)
     with pytest.raises(UsageError, match=r"cannot decode the picture .*odd"):
         decode_picture(noise())
+
+
+def photograph(size: tuple[int, int] = (800, 600), **options: object) -> bytes:
+    """A smooth JPEG file."""
+    coarse = Image.fromarray(np.random.default_rng(5).integers(0, 256, (9, 12, 3), dtype=np.uint8))
+    stream = io.BytesIO()
+    coarse.resize(size, Image.Resampling.BICUBIC).save(stream, "JPEG", quality=92, **options)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("choices", [{}, {"colour": "BGR"}, {"colour": "GREY"}, {"layout": "NCHW"}, {"dtype": "uint8"}])
+@pytest.mark.parametrize("crop", [{}, {"crop": "centre", "crop_fraction": 0.6}])
+def test_fast_mode_is_near_the_exact_one(choices: dict[str, str], crop: dict[str, object]) -> None:
+    quantised = Quantised(float(np.float32(1 / 127.5)), 127) if "dtype" in choices else SYMMETRIC
+    tensor = spec((40, 32), quantised=quantised, **choices, **crop)  # type: ignore[arg-type]
+    content = photograph()
+    exact, fast = Preprocessor(tensor)(content), Preprocessor(tensor, "fast")(content)
+    assert np.abs(exact.astype(int) - fast).max() <= 6
+    assert np.abs(exact.astype(int) - fast).mean() < 1
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("size", [(100, 30), (30, 100)])
+def test_fast_decode_still_holds_the_input(orientation: int, size: tuple[int, int]) -> None:
+    """Turned or not, cropped or not, the decoded box has at least the input's extents."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    content = photograph((810, 350), exif=exif)
+    for crop in ({}, {"crop": "centre", "crop_fraction": 0.7}):
+        preprocessor = Preprocessor(spec(size, **crop), "fast")  # type: ignore[arg-type]
+        decoded = preprocessor.decode(content)
+        whole = decode_picture(content)
+        assert decoded.width < whole.width and abs(decoded.width / decoded.height - whole.width / whole.height) < 0.03
+        left, top, right, bottom = preprocessor.box(decoded.size)
+        assert right - left >= size[0] * 0.999 and bottom - top >= size[1] * 0.999
+
+
+def test_fast_mode_never_decodes_smaller_than_the_input() -> None:
+    content = photograph((300, 200))
+    assert Preprocessor(spec((299, 199)), "fast").decode(content).size == (300, 200)
+    assert Preprocessor(spec((400, 400)), "fast")(content).shape == (1, 400, 400, 3)
+
+
+@pytest.mark.parametrize("format", ["PNG", "BMP", "GIF", "WEBP"])
+def test_fast_mode_takes_every_format(format: str) -> None:
+    stream = io.BytesIO()
+    Image.open(io.BytesIO(photograph())).save(stream, format)
+    exact, fast = (Preprocessor(spec((40, 32)), mode)(stream.getvalue()) for mode in ("exact", "fast"))
+    assert np.abs(exact.astype(int) - fast).max() <= 6
+
+
+def test_unknown_mode_is_named() -> None:
+    with pytest.raises(UsageError, match="no preprocessing 'quick'"):
+        Preprocessor(spec(), "quick")
+
+
+def test_arrays_of_any_strides() -> None:
+    pixels = np.asarray(noise(64, 48))
+    preprocessor = Preprocessor(spec())
+    for view in (pixels[::2, ::-1], np.asfortranarray(pixels), pixels[:, :, ::-1], pixels[5:30, 3:40, 0]):
+        assert not view.flags.c_contiguous
+        assert np.array_equal(preprocessor(view), preprocessor(np.ascontiguousarray(view)))
+
+
+def test_an_image_of_the_callers_is_left_as_it_is() -> None:
+    """Pillow opens files lazily: the fast mode must not tell somebody else's image to decode at a fraction."""
+    content = photograph()
+    image = Image.open(io.BytesIO(content))
+    Preprocessor(spec((40, 32)), "fast")(image)
+    assert image.size == (800, 600)
+    assert np.array_equal(np.asarray(image), np.asarray(Image.open(io.BytesIO(content))))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from arenite.host_model import HostModel
 from arenite.reference import reference_outputs
 from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from arenite_codegen.build import build
-from arenite_codegen.host import HostModel
 from support.graph_batch import GraphBatch
 from support.host_compiler import HostCompiler
 from support.reference_models import REFERENCE_MODELS, random_inputs, sample_inputs

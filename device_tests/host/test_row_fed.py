@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from arenite.errors import UnsupportedOperatorError
+from arenite.host_model import FeedStruct, HostModel
 from arenite.reference import reference_outputs
 from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from arenite_codegen.build import build
-from arenite_codegen.host import FeedStruct, HostModel
 from arenite_codegen.plan import make_plan
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.schedule import make_schedule

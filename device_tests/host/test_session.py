@@ -18,10 +18,11 @@ from PIL import Image
 
 import arenite
 from arenite.contract import CONTRACT_METADATA, make_contract
+from arenite.engines import Placement
 from arenite.engines.litert import KERNELS
 from arenite.errors import ContractError, MissingToolError, ModelError, UsageError
 from arenite.labels import read_labels
-from arenite.session import StaleOutputError
+from arenite.output_view import StaleOutputError
 from arenite.tflite_graph import parse_graph
 from support.builder import ModelBuilder
 from support.tflm import TflmModel
@@ -218,9 +219,10 @@ def test_several_inputs_have_no_single_view(tmp_path: Path) -> None:
 
 def test_report_says_what_runs_where(model: Path) -> None:
     fast, reference = arenite.open(model), arenite.open(model, kernels="reference")
-    assert (fast.report.delegated, fast.report.own, fast.report.rounding) == (1, (), "float")
-    assert (reference.report.delegated, reference.report.own) == (0, ("FULLY_CONNECTED",))
-    assert reference.report.rounding == "mixed"
+    assert fast.report.placements == (Placement("XNNPACK", {"FULLY_CONNECTED": 1}),)
+    assert reference.report.placements == (Placement("LiteRT", {"FULLY_CONNECTED": 1}),)
+    assert (fast.report.rounding, reference.report.rounding) == ("float", "mixed")
+    assert fast.report.refusals == () and fast.report.keeps_inputs
     assert reference.report.version[0].isdigit()
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from arenite.device import verify
 from arenite.errors import DoesNotFitError, ToolchainError, UnsupportedOperatorError, UsageError
+from arenite.host_model import HostModel
 from arenite.reference import reference_outputs
 from arenite.tflite_graph import parse_graph
 from arenite_codegen import BundleReport, bundle
@@ -21,7 +22,6 @@ from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from arenite_codegen.firmware import symbols_of
 from arenite_codegen.fit import CODE_BYTES
-from arenite_codegen.host import HostModel
 from arenite_codegen.legalise import legalise
 from support.builder import ModelBuilder
 from support.graphs import random_graph

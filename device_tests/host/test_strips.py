@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from arenite.errors import UsageError
+from arenite.host_model import HostModel
 from arenite.reference import reference_outputs
 from arenite.tflite_graph import parse_graph, read_graph
 from arenite_codegen import bundle
 from arenite_codegen.build import build
-from arenite_codegen.host import HostModel
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Layer, Network
 from arenite_codegen.plan import make_plan

@@ -10,7 +10,7 @@ names its extra.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from arenite.errors import (
     AreniteError,
     CheckFailedError,
+    ConcurrentUseError,
     ContractError,
     DoesNotFitError,
+    FallbackWarning,
     LinkError,
     MemoryDamageError,
     MeterError,
@@ -32,17 +34,23 @@ from arenite.errors import (
 )
 
 if TYPE_CHECKING:
+    from arenite.boxes import Boxes
     from arenite.contract import Contract, Normalisation, make_contract, read_contract
+    from arenite.detection import Detection, Detections
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
+    from arenite.frames import Frame
     from arenite.inspection import InspectReport
     from arenite.labels import Label
     from arenite.metering import Recording
+    from arenite.model_file import read_model
+    from arenite.output_view import OutputView, StaleOutputError
     from arenite.preprocess import PictureSource, Preprocessor
     from arenite.progress import Progress
-    from arenite.session import Classification, OutputView, Session, StaleOutputError
+    from arenite.serving_skew import SkewReport
+    from arenite.session import Classification, Session
     from arenite.singlestream import BenchReport
     from arenite.tflite_graph import Graph, read_graph
     from arenite.timing import Timing
@@ -54,14 +62,20 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AreniteError",
+    "Boxes",
     "CheckFailedError",
     "Classification",
+    "ConcurrentUseError",
     "Contract",
     "ContractError",
+    "Detection",
+    "Detections",
     "DoesNotFitError",
     "Energy",
     "EnergyModel",
     "EnergyReport",
+    "FallbackWarning",
+    "Frame",
     "Graph",
     "Label",
     "LinkError",
@@ -94,29 +108,36 @@ __all__ = [
     "open",
     "read_contract",
     "read_graph",
+    "read_model",
+    "skew",
     "verify",
 ]
 
 # Public name: the module that is imported when it is first used.
 _LAZY = {
+    "Boxes": "arenite.boxes",
     "Classification": "arenite.session",
     "Contract": "arenite.contract",
+    "Detection": "arenite.detection",
+    "Detections": "arenite.detection",
     "Energy": "arenite.energy",
     "EnergyModel": "arenite.energy",
     "EnergyReport": "arenite.energy_report",
+    "Frame": "arenite.frames",
     "Graph": "arenite.tflite_graph",
     "Label": "arenite.labels",
     "Normalisation": "arenite.contract",
-    "OutputView": "arenite.session",
+    "OutputView": "arenite.output_view",
     "Preprocessor": "arenite.preprocess",
     "Progress": "arenite.progress",
     "Recording": "arenite.metering",
     "Session": "arenite.session",
-    "StaleOutputError": "arenite.session",
+    "StaleOutputError": "arenite.output_view",
     "Timing": "arenite.timing",
     "make_contract": "arenite.contract",
     "read_contract": "arenite.contract",
     "read_graph": "arenite.tflite_graph",
+    "read_model": "arenite.model_file",
 }
 
 
@@ -133,25 +154,66 @@ def __dir__() -> list[str]:
 
 
 def open(
-    model: Path | str, *, threads: int = 1, kernels: str = "fast", contract: Contract | None = None
+    model: Path | str,
+    *,
+    engine: str | None = None,
+    threads: int = 1,
+    kernels: str = "fast",
+    delegate: str | None = None,
+    delegate_options: Mapping[str, str] | None = None,
+    contract: Contract | None = None,
+    preprocessing: str = "exact",
+    mmap: bool = True,
+    lock: bool = False,
+    cpus: Sequence[int] | None = None,
+    warm_up: int = 0,
 ) -> Session:
     """Open a model in this process.
 
+    What is refused of all this and can be done in another way is a `FallbackWarning` and stands in `session.report`;
+    how long each part took stands in `session.cold_start`.
+
     Args:
-        model: A .tflite file.
+        model: A .tflite, .onnx or (on macOS) .mlpackage file.
+        engine: `litert`, `tflite-runtime`, `aot` (compiled for this computer on first use, kept in the user's cache),
+            `onnxruntime` or `coreml`; None takes the first that is installed for the file. A named one is never
+            replaced.
         threads: Engine threads.
-        kernels: `fast` (XNNPACK where it can), `builtin`, or `reference` (slow; rounds as TFLite's
+        kernels: Of LiteRT: `fast` (XNNPACK where it can), `builtin`, or `reference` (slow; rounds as TFLite's
             reference).
+        delegate: Accelerator: for LiteRT the path of a delegate's library; for ONNX Runtime `cuda`, `tensorrt`,
+            `coreml`, `qnn` or a provider's full name; for Core ML `all`, `cpu`, `gpu` or `ane`.
+        delegate_options: Its own options.
         contract: For a model that carries none; see `make_contract`.
+        preprocessing: `exact` makes of a picture what calibration made of it, byte for byte; `fast` decodes a JPEG at a
+            fraction of its size and is a few levels off (`arenite skew` says how many).
+        mmap: Map the model's file where the engine can; False reads it, so that it may be replaced.
+        lock: Lock the process's memory in RAM once the model is open.
+        cpus: Numbers of the CPUs that this thread and the engine's threads may run on.
+        warm_up: Runs on zeros before the session is given out.
 
     Raises:
         ModelError: The file is no model that the engine can run.
         ContractError: The contract is malformed or contradicts the model.
-        MissingToolError: No engine is installed.
+        MissingToolError: No engine is installed, or not the named one.
+        UsageError: An argument is wrong, or the named engine does not read this format.
     """
-    from arenite.session import open_session
+    from arenite.opening import open_session
 
-    return open_session(model, threads=threads, kernels=kernels, contract=contract)
+    return open_session(
+        model,
+        engine=engine,
+        threads=threads,
+        kernels=kernels,
+        delegate=delegate,
+        delegate_options=delegate_options,
+        contract=contract,
+        preprocessing=preprocessing,
+        mmap=mmap,
+        lock=lock,
+        cpus=cpus,
+        warm_up=warm_up,
+    )
 
 
 def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionReport:
@@ -191,20 +253,26 @@ def verify(bundle_dir: Path | str, on: str = "emulator", *, progress: Progress |
 
 
 def bench(
-    model: Path | str | Session, *, threads: int = 1, pictures: Sequence[PictureSource] = (), **options: Any
+    model: Path | str | Session,
+    *,
+    threads: int = 1,
+    engine: str | None = None,
+    pictures: Sequence[PictureSource] = (),
+    **options: Any,
 ) -> BenchReport:
     """Time a model in this process, SingleStream.
 
     Args:
-        model: A .tflite file, or an open session.
+        model: A file that `open` takes, or an open session.
         threads: Engine threads for a file.
+        engine: What runs a file, as for `open`.
         pictures: Time the whole pipeline on these; without them the model alone.
         options: See `arenite.singlestream.bench_session`.
     """
     from arenite.session import Session
     from arenite.singlestream import bench_session
 
-    session = model if isinstance(model, Session) else open(model, threads=threads)
+    session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
     return bench_session(session, pictures=pictures, **options)
 
 
@@ -252,11 +320,30 @@ def energy_of(
     return measure_energy(session, pictures=pictures, model=model_costs, **options)
 
 
-def inspect(model: Path | str) -> InspectReport:
-    """What a .tflite file holds: inputs, outputs, operators, weights and contract."""
+def inspect(model: Path | str, picture: Path | str | None = None) -> InspectReport:
+    """What a .tflite file holds: inputs, outputs, operators, weights and contract.
+
+    Args:
+        model: The file.
+        picture: Where the skew of the preprocessing `fast` is measured; by default on a synthetic picture.
+    """
     from arenite.inspection import inspect_model
 
-    return inspect_model(model)
+    return inspect_model(model, picture)
+
+
+def skew(model: Path | str | Session, picture: Path | str | bytes, *, engine: str | None = None) -> SkewReport:
+    """Take one picture to the answer by Pillow, OpenCV and TensorFlow, where installed, and by both modes of ours.
+
+    Args:
+        model: A file with a contract, or an open session.
+        picture: A picture file, or its bytes.
+        engine: What runs the model, as for `open`.
+    """
+    from arenite.serving_skew import measure_skew
+    from arenite.session import Session
+
+    return measure_skew(model if isinstance(model, Session) else open(model, engine=engine), picture)
 
 
 def doctor() -> DoctorReport:

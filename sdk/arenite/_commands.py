@@ -16,7 +16,7 @@ from arenite.errors import UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
 
-__all__ = ["bench", "build", "bundle", "convert", "doctor", "energy", "inspect", "verify"]
+__all__ = ["bench", "build", "bundle", "convert", "doctor", "energy", "inspect", "skew", "verify"]
 
 _YES, _NO = 0, 1
 
@@ -39,7 +39,14 @@ def convert(arguments: argparse.Namespace) -> int:
 
 def inspect(arguments: argparse.Namespace) -> int:
     """`arenite inspect MODEL`."""
-    return _show(arguments, arenite.inspect(arguments.model), _text.inspection)
+    return _show(arguments, arenite.inspect(arguments.model, arguments.picture), _text.inspection)
+
+
+def skew(arguments: argparse.Namespace) -> int:
+    """`arenite skew MODEL PICTURE`: exit 1 when a route leads to another answer."""
+    report = arenite.skew(arguments.model, arguments.picture, engine=arguments.engine)
+    _show(arguments, report, _text.skew)
+    return _YES if report.same_answer else _NO
 
 
 def bundle(arguments: argparse.Namespace) -> int:
@@ -76,6 +83,7 @@ def bench(arguments: argparse.Namespace) -> int:
     report = arenite.bench(
         arguments.model,
         threads=arguments.threads,
+        engine=arguments.engine,
         pictures=_pictures(arguments.picture),
         min_duration_s=arguments.seconds,
         min_queries=arguments.count,

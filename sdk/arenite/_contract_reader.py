@@ -8,6 +8,7 @@ import json
 import numpy as np
 
 from arenite._fields import Fields
+from arenite.boxes import BOX_ACTIVATIONS, BOX_FORMATS, BOX_LAYOUTS, BOX_UNITS, Boxes
 from arenite.contract import (
     COLOURS,
     CROPS,
@@ -59,6 +60,7 @@ def _contract(fields: Fields) -> Contract:
         tools=fields.strings_by_name("tools"),
     )
     fields.end()
+    _check_scores(fields, contract.outputs)
     if not contract.outputs:
         raise fields.wrong("outputs", "a list of at least one output", [])
     return contract
@@ -114,14 +116,59 @@ def _output(fields: Fields) -> OutputSpec:
     dtype = fields.text("dtype", DTYPES)
     quantised = _quantised(fields, dtype)
     labels = fields.texts("labels")
-    elements = int(np.prod(shape, dtype=np.int64))
-    if labels and len(labels) != elements:
-        raise fields.wrong(
-            "labels", f"empty or a list of {elements}, one for each element", f"{len(labels)} labels"
-        )
-    spec = OutputSpec(fields.text("name"), shape, dtype, quantised, fields.text("meaning", MEANINGS), labels)
+    meaning = fields.text("meaning", MEANINGS)
+    boxes = _boxes(fields.child("boxes"), shape) if meaning == "boxes" else None
+    _check_labels(fields, labels, shape, boxes)
+    spec = OutputSpec(fields.text("name"), shape, dtype, quantised, meaning, labels, boxes)
     fields.end()
     return spec
+
+
+def _check_labels(fields: Fields, labels: tuple[str, ...], shape: tuple[int, ...], boxes: Boxes | None) -> None:
+    if boxes is not None and boxes.scores_output is not None:
+        return  # as many as the other output has scores: checked with all outputs
+    count = int(np.prod(shape, dtype=np.int64)) if boxes is None else boxes.classes(shape)
+    if labels and len(labels) != count:
+        each = "element" if boxes is None else "class"
+        raise fields.wrong("labels", f"empty or a list of {count}, one for each {each}", f"{len(labels)} labels")
+
+
+def _boxes(fields: Fields, shape: tuple[int, ...]) -> Boxes:
+    scores = fields.take("scores_output")
+    boxes = Boxes(
+        format=fields.text("format", BOX_FORMATS),
+        units=fields.text("units", BOX_UNITS),
+        layout=fields.text("layout", BOX_LAYOUTS),
+        objectness=fields.flag("objectness"),
+        activation=fields.text("activation", BOX_ACTIVATIONS),
+        scores_output=None if scores is None else fields.integer("scores_output", 0, 255),
+    )
+    fields.end()
+    if len(shape) != 3 or shape[0] != 1:
+        raise fields.wrong("layout", "of an output [1, boxes, numbers] or [1, numbers, boxes]", list(shape))
+    least = 4 + boxes.objectness + (boxes.scores_output is None)
+    if boxes.numbers(shape) < least:
+        raise fields.wrong("layout", f"one that gives each box {least} numbers or more", boxes.layout)
+    return boxes
+
+
+def _check_scores(fields: Fields, outputs: tuple[OutputSpec, ...]) -> None:
+    """An output of scores must be there, hold a row for each box, and have a label for each class if any."""
+    for i, spec in enumerate(outputs):
+        boxes = spec.boxes
+        if boxes is None or boxes.scores_output is None:
+            continue
+        place = f"outputs[{i}].boxes.scores_output"
+        if boxes.scores_output == i or boxes.scores_output >= len(outputs):
+            raise fields.wrong(place, "the place of another output", boxes.scores_output)
+        shape = outputs[boxes.scores_output].shape
+        axis = 1 if boxes.layout == "rows" else 2
+        if len(shape) != 3 or shape[0] != 1 or shape[axis] != spec.shape[axis]:
+            raise fields.wrong(place, f"that of an output with {spec.shape[axis]} boxes", list(shape))
+        classes = boxes.numbers(shape)
+        if spec.labels and len(spec.labels) != classes:
+            expected = f"empty or a list of {classes}, one for each class"
+            raise fields.wrong(f"outputs[{i}].labels", expected, f"{len(spec.labels)} labels")
 
 
 def _quantised(fields: Fields, dtype: str) -> Quantised | None:

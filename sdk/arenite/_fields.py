@@ -83,6 +83,13 @@ class Fields:
             raise self.wrong(key, f"an integer within {low}..{high}", value)
         return value
 
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        value = self.take(key)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false", value)
+        return value
+
     def integers(self, key: str, low: int, high: int) -> tuple[int, ...]:
         """A list of integers within low..high."""
         return tuple(self._integer(f"{key}[{i}]", v, low, high) for i, v in enumerate(self._list(key)))

@@ -11,13 +11,26 @@ if TYPE_CHECKING:
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy
     from arenite.energy_report import EnergyReport
+    from arenite.engines import EngineReport
     from arenite.inspection import InspectReport, TensorSummary
+    from arenite.serving_skew import Difference, SkewReport
     from arenite.singlestream import BenchReport
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport
 
-__all__ = ["benchmark", "build", "bundle", "conversion", "diagnosis", "energy", "inspection", "table", "verification"]
+__all__ = [
+    "benchmark",
+    "build",
+    "bundle",
+    "conversion",
+    "diagnosis",
+    "energy",
+    "inspection",
+    "skew",
+    "table",
+    "verification",
+]
 
 
 def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset()) -> list[str]:
@@ -48,7 +61,35 @@ def inspection(report: InspectReport) -> list[str]:
     if report.float_operators:
         lines.append(f"in float   {', '.join(report.float_operators)}")
     lines.append(f"contract   {'none' if report.contract is None else _contract(report.contract)}")
+    if report.fast_skew is not None:
+        fast = report.fast_skew
+        lines.append(f"fast mode  on {printable(fast.picture)}: {_apart(fast.resized)} levels of 255 after the resize")
+        lines.append(f"           {_apart(fast.tensor)} in the input tensor, against the exact mode")
     return lines
+
+
+def skew(report: SkewReport) -> list[str]:
+    """What `arenite skew` prints."""
+    head = ("route", "differs from", "decode", "resize", "tensor", "answer", "its score", "output")
+    rows: list[tuple[str, ...]] = [head]
+    for route in report.routes:
+        apart = (_apart(route.differences[step]) for step in ("decode", "resize", "tensor"))
+        sqnr = "identical" if route.output_sqnr_db is None else f"{route.output_sqnr_db:.1f} dB"
+        answer = printable(route.best.text) + ("" if route.same_answer else " (DIFFERENT)")
+        rows.append((route.name, route.first or "nowhere", *apart, answer, f"{route.score_change:+.4f}", sqnr))
+    lines = [
+        f"picture    {printable(report.picture)}",
+        f"exact mode {printable(report.best.text)}, {report.best.score:.4f}",
+        "steps      largest and mean difference from the exact mode; its score: the change of the exact mode's label",
+        *table(rows),
+    ]
+    return lines + ([f"not here   {', '.join(report.missing)}"] if report.missing else [])
+
+
+def _apart(difference: Difference) -> str:
+    if difference.largest is None or difference.mean is None:
+        return difference.note
+    return "same" if not difference.differs else f"{difference.largest:.3g}, {difference.mean:.2g}"
 
 
 def conversion(report: ConversionReport) -> list[str]:
@@ -147,6 +188,7 @@ def benchmark(report: BenchReport) -> list[str]:
     latency = f"p50 {_ms(times.p50_ms)}  p90 {_ms(times.p90_ms)}  p99 {_ms(times.p99_ms)} ms"
     lines = [
         f"engine     {engine.engine} {engine.version}, {engine.kernels} kernels, {engine.threads} threads",
+        *_placements(engine),
         f"machine    {report.machine.cpu}",
         f"latency    {latency}",
         f"rate       {report.queries_per_s:.1f} a second, {times.count} in {report.duration_s:.1f} s",
@@ -210,6 +252,14 @@ def printable(value: object) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
     )
+
+
+def _placements(engine: EngineReport) -> list[str]:
+    lines = []
+    for place in engine.placements:
+        kinds = ", ".join(f"{count} {printable(kind)}" for kind, count in place.operators.items())
+        lines.append(f"  runs on  {printable(place.where)}: {kinds or 'not known'}")
+    return lines + [f"  refused  {printable(r.what)}: {printable(r.reason)}" for r in engine.refusals]
 
 
 def _validity(report: BenchReport) -> str:

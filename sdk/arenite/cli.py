@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | bundle | build | verify | bench | energy | doctor`.
+"""The command line: `arenite convert | inspect | skew | bundle | build | verify | bench | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -24,7 +24,8 @@ from typing import Any, NoReturn, TextIO
 
 from arenite._reports import print_json
 from arenite._text import printable
-from arenite.contract import COLOURS, CROPS, FILTERS, MEANINGS, NORMALISATIONS
+from arenite.contract import CLASS_MEANINGS, COLOURS, CROPS, FILTERS, NORMALISATIONS
+from arenite.engines import ENGINES
 from arenite.errors import AreniteError, OutputError, UsageError
 
 __all__ = ["main"]
@@ -157,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_convert(commands)
     _add_inspect(commands)
+    _add_skew(commands)
     _add_bundle(commands)
     _add_build(commands)
     _add_verify(commands)
@@ -231,7 +233,7 @@ def _add_convert(commands: Any) -> None:
     _add_choice(parser, "--filter", FILTERS, "resize filter (default: bilinear)")
     shape = "for a model with open dimensions: 224 224 3"
     parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
-    _add_choice(parser, "--meaning", MEANINGS, "of the output (default: known by itself after a softmax)")
+    _add_choice(parser, "--meaning", CLASS_MEANINGS, "of the output (default: known by itself after a softmax)")
 
 
 def _add_choice(parser: argparse.ArgumentParser, option: str, choices: Sequence[str], text: str) -> None:
@@ -241,6 +243,17 @@ def _add_choice(parser: argparse.ArgumentParser, option: str, choices: Sequence[
 def _add_inspect(commands: Any) -> None:
     parser = _command(commands, "inspect", "Show a model's inputs, outputs, operators and contract.")
     parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    parser.add_argument(
+        "--picture", metavar="FILE", help="measure the fast preprocessing on this (default: on a synthetic one)"
+    )
+
+
+def _add_skew(commands: Any) -> None:
+    text = "Take a picture to the answer by the libraries that models are trained with; say which step differs."
+    parser = _command(commands, "skew", text)
+    parser.add_argument("model", metavar="MODEL", help="a model with a contract")
+    parser.add_argument("picture", metavar="PICTURE", help="a picture file")
+    _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
 
 
 def _add_bundle(commands: Any) -> None:
@@ -284,7 +297,7 @@ def _add_verify(commands: Any) -> None:
 def _add_bench(commands: Any) -> None:
     text = "Time a model in this process, SingleStream: one inference after another."
     parser = _command(commands, "bench", text)
-    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     pictures = "time the whole pipeline on a picture or a folder of them; repeat the option for several"
     parser.add_argument("--picture", action="append", default=[], metavar="PATH", help=pictures)
     parser.add_argument(
@@ -296,6 +309,7 @@ def _add_bench(commands: Any) -> None:
     parser.add_argument(
         "--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)"
     )
+    _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
 
 
 def _add_energy(commands: Any) -> None:

@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from arenite._fields import wrong
+from arenite.boxes import Boxes
 from arenite.errors import ContractError
 from arenite.tflite_graph import Graph, Tensor, read_graph
 
 __all__ = [
+    "CLASS_MEANINGS",
     "COLOURS",
     "CONTRACT_METADATA",
     "CROPS",
@@ -58,7 +60,9 @@ COLOURS = ("RGB", "BGR", "GREY")
 FILTERS = ("bicubic", "bilinear", "box", "hamming", "lanczos", "nearest")
 CROPS = ("none", "centre")
 ORIENTATIONS = ("exif", "stored")
-MEANINGS = ("logits", "probabilities", "values")
+MEANINGS = ("boxes", "logits", "probabilities", "values")
+# What an output of one score a class may mean.
+CLASS_MEANINGS = MEANINGS[1:]
 ROUNDINGS = ("double", "single", "float")
 LAYOUTS = ("NHWC", "NCHW", "flat")
 DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32")
@@ -128,7 +132,12 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """One output tensor. `labels` is empty or has one text for each element."""
+    """One output tensor.
+
+    Attributes:
+        labels: Empty, or one text for each element; of boxes, for each class.
+        boxes: What the numbers mean when `meaning` is `boxes`, else None.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -136,6 +145,7 @@ class OutputSpec:
     quantised: Quantised | None
     meaning: str
     labels: tuple[str, ...]
+    boxes: Boxes | None = None
 
 
 @dataclass(frozen=True)
@@ -188,9 +198,11 @@ class Contract:
 
     def to_json(self) -> str:
         """Sorted JSON, the same bytes for the same contract."""
-        return json.dumps(
-            {"format": FORMAT, **asdict(self)}, sort_keys=True, ensure_ascii=False, allow_nan=False
-        )
+        fields = {"format": FORMAT, **asdict(self)}
+        for output in fields["outputs"]:
+            if output["boxes"] is None:
+                del output["boxes"]  # as readers that do not know boxes want it
+        return json.dumps(fields, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str | None = None) -> Contract:
@@ -257,6 +269,7 @@ def make_contract(
     orientation: str = "exif",
     meaning: str = "values",
     labels: Sequence[str] = (),
+    boxes: Boxes | None = None,
 ) -> Contract:
     """A contract for a model that carries none; shapes, types and quantisation come from the graph.
 
@@ -268,7 +281,8 @@ def make_contract(
         colour: RGB, BGR or GREY; by default RGB for three channels and GREY for one.
         crop: See `Picture`, as for `crop_fraction`, `filter` and `orientation`.
         meaning: logits, probabilities or values, of the first output.
-        labels: One text for each element of the first output, or none.
+        labels: One text for each element of the first output (of boxes: for each class), or none.
+        boxes: The first output holds boxes, and this is what their numbers mean.
 
     Raises:
         ContractError: An argument contradicts the model.
@@ -292,8 +306,9 @@ def make_contract(
             t.shape,
             t.dtype,
             _quantised(t),
-            meaning if i == 0 else "values",
+            ("values" if i else "boxes" if boxes is not None else meaning),
             tuple(labels) if i == 0 else (),
+            boxes if i == 0 else None,
         )
         for i, t in enumerate(graph.tensors[index] for index in graph.outputs)
     ]

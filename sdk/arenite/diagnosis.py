@@ -59,6 +59,8 @@ class DoctorReport:
 # Package, job, extra of the distribution, needed.
 _PACKAGES = (
     ("ai-edge-litert", "session", "litert", True),
+    ("tflite-runtime", "session", "tflite-runtime", False),
+    ("onnxruntime", "session", "onnx", False),
     ("tensorflow", "convert", "convert", True),
     ("tf_keras", "convert", "convert", True),
     ("tflite-micro", "golden vectors", "firmware", True),
@@ -78,6 +80,7 @@ _PROGRAMS = (
 
 # Any one of these does the job.
 _ALTERNATIVES = {
+    "session": ("ai-edge-litert", "tflite-runtime"),
     "build": ("ziglang", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"),
     "emulate": ("unicorn", "qemu-system-arm", "qemu-system-riscv32"),
 }

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from arenite.energy import Energy, EnergyModel
-from arenite.engines.litert import EngineReport
+from arenite.engines import EngineReport
 from arenite.errors import UsageError
 from arenite.labels import top
 from arenite.metering import Recording, Section
 from arenite.meters import start_best, start_named
 from arenite.model_cost import mac_count, moved_bytes
-from arenite.preprocess import PictureSource, decode_picture, read_picture
+from arenite.preprocess import PictureSource, read_picture
 from arenite.progress import Progress
 from arenite.session import Session
 from arenite.singlestream import Machine, machine
@@ -133,11 +133,11 @@ def _loops(session: Session, pictures: Sequence[PictureSource]) -> dict[str, Cal
     spec = contract.outputs[0]
     # Decoded pictures are large: a few stand for the others.
     contents = [read_picture(picture) for picture in pictures[:_HELD]]
-    images = [decode_picture(content, preprocessor.orientation) for content in contents]
+    images = [preprocessor.decode(content) for content in contents]
     count, held = len(pictures), len(contents)
     return {
         "read": lambda i: read_picture(pictures[i % count]),
-        "decode": lambda i: decode_picture(contents[i % held], preprocessor.orientation),
+        "decode": lambda i: preprocessor.decode(contents[i % held]),
         "resize": lambda i: preprocessor.write(preprocessor.fit(images[i % held]), session.input),
         "invoke": lambda _: session.run(),
         "post": lambda _: top(session.outputs[0].copy(), spec),

@@ -3,6 +3,7 @@
 
     AreniteError                    exit 2  usage or environment
     ├── UsageError                  exit 2  an argument is wrong
+    │   └── ConcurrentUseError      exit 2  two threads use one session
     ├── ModelError                  exit 2  the model file cannot be read
     │   └── UnsupportedOperatorError  exit 2  a valid model that no kernel covers
     ├── ContractError               exit 2  the contract is missing, malformed or contradicts the model
@@ -15,7 +16,8 @@
     └── CheckFailedError            exit 1  the answer is no: a check on the result failed
         └── MemoryDamageError       exit 1  a kernel wrote outside its memory
 
-Every message says what happened, where (file, operator, tensor) and what to do next.
+Every message says what happened, where (file, operator, tensor) and what to do next. What was refused but could be done
+in another way is no error but a `FallbackWarning`.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ from __future__ import annotations
 __all__ = [
     "AreniteError",
     "CheckFailedError",
+    "ConcurrentUseError",
     "ContractError",
     "DoesNotFitError",
+    "FallbackWarning",
     "LinkError",
     "MemoryDamageError",
     "MeterError",
@@ -61,6 +65,10 @@ class AreniteError(Exception):
 
 class UsageError(AreniteError):
     """An argument is wrong."""
+
+
+class ConcurrentUseError(UsageError):
+    """Two threads use one session."""
 
 
 class ModelError(AreniteError):
@@ -121,3 +129,7 @@ class MemoryDamageError(CheckFailedError):
     ) -> None:
         self.guard, self.layer, self.step = guard, layer, step
         super().__init__(what, where=where, cure=cure)
+
+
+class FallbackWarning(UserWarning):
+    """Something that was asked for was refused, and something slower was done instead."""

@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arenite.contract import Contract, contract_json, contract_of
+from arenite.errors import UsageError
 from arenite.tflite_graph import Graph, Tensor, read_graph
+
+if TYPE_CHECKING:
+    from arenite.serving_skew import FastSkew
 
 __all__ = ["InspectReport", "TensorSummary", "activation_type", "float_operators", "inspect_model"]
 
@@ -41,6 +45,7 @@ class InspectReport:
         weights_bytes: Constants of all operators.
         contract: As JSON values, None when the model carries none.
         metadata: Name and size in bytes of each metadata entry.
+        fast_skew: How far the preprocessing `fast` is from `exact`; None when the contract says nothing of pictures.
     """
 
     path: str
@@ -56,10 +61,15 @@ class InspectReport:
     weights_bytes: int
     contract: Mapping[str, Any] | None
     metadata: Mapping[str, int]
+    fast_skew: FastSkew | None = None
 
 
-def inspect_model(path: Path | str) -> InspectReport:
+def inspect_model(path: Path | str, picture: Path | str | None = None) -> InspectReport:
     """Read a model file.
+
+    Args:
+        path: A .tflite file.
+        picture: Where the skew of the preprocessing `fast` is measured; None takes a synthetic one.
 
     Raises:
         ModelError: It is no TFLite model or is corrupt.
@@ -82,7 +92,18 @@ def inspect_model(path: Path | str) -> InspectReport:
         weights_bytes=sum(t.data.nbytes for t in graph.tensors if t.data is not None),
         contract=None if contract is None else contract_json(contract),
         metadata={name: len(content) for name, content in sorted(graph.metadata.items())},
+        fast_skew=_fast_skew(contract, picture),
     )
+
+
+def _fast_skew(contract: Contract | None, picture: Path | str | None) -> FastSkew | None:
+    if contract is None or contract.input.picture is None or contract.input.shape[0] != 1:
+        if picture is not None:
+            raise UsageError("the model's contract says nothing of pictures", cure="Leave out the picture.")
+        return None
+    from arenite.serving_skew import fast_skew
+
+    return fast_skew(contract.input, picture)
 
 
 def activation_type(graph: Graph) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.contract import OutputSpec
-from arenite.errors import UsageError
+from arenite.errors import ContractError, UsageError
 
 __all__ = ["Label", "dequantise", "read_labels", "top"]
 
@@ -39,22 +39,57 @@ def dequantise(values: npt.NDArray[Any], spec: OutputSpec) -> npt.NDArray[np.flo
     return (real - spec.quantised.zero_point) * spec.quantised.scale
 
 
-def top(values: npt.NDArray[Any], spec: OutputSpec, count: int = 5) -> tuple[Label, ...]:
+def top(
+    values: npt.NDArray[Any],
+    spec: OutputSpec,
+    count: int = 5,
+    threshold: float | None = None,
+    temperature: float = 1.0,
+) -> tuple[Label, ...]:
     """The `count` highest classes, highest first; equal scores in the order of their index.
 
+    Args:
+        values: An output.
+        spec: What it means.
+        count: How many at most.
+        threshold: The lowest score that counts; None counts all.
+        temperature: Above 1 makes probabilities more even, below 1 less so: softmax(logits / temperature), which for
+            probabilities is their power 1 / temperature, normalised.
+
     Raises:
-        UsageError: `count` is below 1.
+        UsageError: `count` is below 1, the temperature not above 0, or other than 1 for plain values.
+        ContractError: The output holds boxes.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise UsageError(f"the number of labels must be an integer of at least 1, not {count!r}")
-    scores = dequantise(values, spec).reshape(-1)
-    if spec.meaning == "logits":
-        exponents = np.exp(scores - scores.max())
-        scores = exponents / exponents.sum()
+    if spec.meaning == "boxes":
+        raise ContractError("the output holds boxes, no classes", where=spec.name, cure="Use session.detect.")
+    scores = _scores(dequantise(values, spec).reshape(-1), spec.meaning, temperature)
     order = np.argsort(-scores, kind="stable")[:count]
     return tuple(
-        Label(int(i), spec.labels[i] if spec.labels else f"class {i}", float(scores[i])) for i in order
+        Label(int(i), spec.labels[i] if spec.labels else f"class {i}", float(scores[i]))
+        for i in order
+        if threshold is None or scores[i] >= threshold
     )
+
+
+def _scores(real: npt.NDArray[np.float64], meaning: str, temperature: float) -> npt.NDArray[np.float64]:
+    if not 0 < temperature < np.inf:
+        raise UsageError(f"the temperature must be a number above 0, not {temperature!r}")
+    if meaning == "logits":
+        return _softmax(real / temperature)
+    if temperature == 1:
+        return real
+    if meaning != "probabilities":
+        raise UsageError("values have no temperature", cure="Leave it away, or say what they mean in the contract.")
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(np.maximum(real, 0))
+    return _softmax(logarithms / temperature) if logarithms.max() > -np.inf else real
+
+
+def _softmax(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    exponents = np.exp(values - values.max())
+    return np.asarray(exponents / exponents.sum())
 
 
 def read_labels(path: Path | str) -> tuple[str, ...]:

@@ -3,32 +3,32 @@
 
 from __future__ import annotations
 
-import operator
+import threading
 import time
+import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from arenite.contract import Contract, checked_contract, contract_of
-from arenite.engines.litert import EngineReport, LiteRt
-from arenite.errors import ContractError, UsageError
+from arenite.cold_start import ColdStart
+from arenite.contract import Contract
+from arenite.detection import Detections, boxes_output, detect
+from arenite.engines import Engine, EngineReport, first_line
+from arenite.errors import ConcurrentUseError, ContractError, ModelError, UsageError
 from arenite.labels import Label, top
-from arenite.preprocess import PictureSource, Preprocessor, decode_picture, read_picture
-from arenite.tflite_graph import Graph, read_graph
+from arenite.output_view import OutputView
+from arenite.preprocess import PictureSource, Preprocessor, read_picture
+from arenite.tflite_graph import Graph
 from arenite.timing import Timing
 
-__all__ = ["Classification", "OutputView", "Session", "StaleOutputError", "open_session"]
+__all__ = ["Classification", "Session"]
 
 Array = npt.NDArray[Any]
-
-
-class StaleOutputError(UsageError):
-    """An output view was read before the session's first run, or after the session ran again."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Classification:
     """The answer to one picture.
 
     Attributes:
-        labels: Highest score first.
+        labels: Highest score first; none when all are below the threshold that was given.
         timing: Wall time of each stage.
     """
 
@@ -45,132 +45,89 @@ class Classification:
 
     @property
     def best(self) -> Label:
-        """The label with the highest score."""
+        """The label with the highest score.
+
+        Raises:
+            UsageError: None reached the threshold.
+        """
+        if not self.labels:
+            raise UsageError("no label reaches the threshold", cure="Look at `labels` first, or give a lower one.")
         return self.labels[0]
 
 
-class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
-    """Read-only view on an output tensor, good until the next run.
-
-    It lives on the engine's memory and keeps the engine alive. Reading it before the first run or after the
-    next one raises `StaleOutputError` instead of showing what is no answer of this inference; `copy()` and
-    `numpy.asarray` give arrays of your own. Everything that an array can do works on it, on a copy.
-    """
-
-    def __init__(self, view: Array, generation: list[int]) -> None:
-        self._view = view
-        self._generation = generation
-        self._born = generation[0]
-
-    def _fresh(self) -> Array:
-        if self._generation[0] == 0:
-            raise StaleOutputError(
-                "the session has not run yet, so there is no output",
-                cure="Fill session.input, call session.run(), then read session.output.",
-            )
-        if self._generation[0] != self._born:
-            raise StaleOutputError(
-                "the output is stale: the session ran again after it was taken",
-                cure="Take session.output after the run, or keep session.output.copy().",
-            )
-        return self._view
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor, readable when stale too."""
-        return tuple(self._view.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the tensor, readable when stale too."""
-        return self._view.dtype
-
-    def copy(self) -> Array:
-        """An array of your own."""
-        return np.array(self._fresh())
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        if copy is False:
-            raise ValueError("an output view cannot be shared: it goes stale at the next run; use a copy")
-        return np.array(self._fresh(), dtype)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(isinstance(out, OutputView) for out in kwargs.get("out", ())):
-            raise ValueError("an output view is read-only")
-        plain = [value.copy() if isinstance(value, OutputView) else value for value in inputs]
-        return getattr(ufunc, method)(*plain, **kwargs)
-
-    def __getitem__(self, key: Any) -> Any:
-        part = self._fresh()[key]
-        return part.copy() if isinstance(part, np.ndarray) else part
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise ValueError("an output view is read-only")
-
-    def __len__(self) -> int:
-        return len(self._view)
-
-    def __bool__(self) -> bool:
-        return bool(self._fresh())
-
-    def __int__(self) -> int:
-        return int(self._fresh().item())
-
-    def __float__(self) -> float:
-        return float(self._fresh().item())
-
-    def __complex__(self) -> complex:
-        return complex(self._fresh().item())
-
-    def __index__(self) -> int:
-        return operator.index(self._fresh().item())
-
-    def __contains__(self, value: object) -> bool:
-        return value in self._fresh()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.copy())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        copied = self.copy()
-        copied.flags.writeable = False
-        return getattr(copied, name)
-
-    def __repr__(self) -> str:
-        if self._generation[0] != self._born:
-            return f"OutputView(stale, {self.dtype}{list(self.shape)})"
-        if self._generation[0] == 0:
-            return f"OutputView(not run yet, {self.dtype}{list(self.shape)})"
-        return f"OutputView({self._view!r})"
-
-
 class Session:
-    """One model on one engine. Not for use by several threads at once.
+    """One model on one engine.
+
+    A session serves one thread at a time. The first thread that touches its inputs or outputs or runs it has it until
+    `hand_over` or its own end; `classify` takes it for one picture only. Any other thread gets a
+    `ConcurrentUseError` and never another picture's answer. Sessions of their own in several threads are free of this.
 
     Args:
         graph: The model.
         engine: Runs it.
         contract: How pictures become its input and what its output means; None if unknown.
+        preprocessing: `exact` or `fast`, see `arenite.preprocess`.
+        cold_start: How it was opened.
     """
 
-    def __init__(self, graph: Graph, engine: LiteRt, contract: Contract | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        engine: Engine,
+        contract: Contract | None,
+        preprocessing: str = "exact",
+        cold_start: ColdStart | None = None,
+    ) -> None:
         self.path = graph.path
         self.model_sha256 = graph.sha256
         self.contract = contract
+        self.cold_start = cold_start or ColdStart((), 0.0)
         self._engine = engine
         self._generation = [0]
+        self._preprocessing = preprocessing
         self._preprocessor: Preprocessor | None = None
+        self._owner = 0
+        self._owner_thread: weakref.ref[threading.Thread] | None = None
+        self._claiming = threading.Lock()
 
     @property
     def report(self) -> EngineReport:
-        """Which engine, version, kernels and rounding rule; which operators run where."""
+        """Which engine, version, kernels and rounding rule; which operators run where; what was refused."""
         return self._engine.report
+
+    def _claim(self) -> None:
+        """Take the session for this thread.
+
+        Raises:
+            ConcurrentUseError: Another one that still lives has it.
+        """
+        me = threading.get_ident()
+        if self._owner == me:
+            return
+        with self._claiming:
+            owner = self._owner_thread() if self._owner_thread else None
+            if self._owner and owner is not None and owner.is_alive():
+                raise ConcurrentUseError(
+                    f"the session is in use by the thread '{owner.name}'",
+                    where=self.path,
+                    cure="Open one session for each thread, or call session.hand_over() there first.",
+                )
+            self._owner_thread = weakref.ref(threading.current_thread())
+            self._owner = me
+
+    def hand_over(self) -> None:
+        """Let another thread have the session from now on.
+
+        Raises:
+            ConcurrentUseError: It belongs to another one.
+        """
+        self._claim()
+        self._owner = 0
 
     @property
     def inputs(self) -> tuple[Array, ...]:
         """Writable views on the input tensors, in the engine's memory. Load all of them before each run."""
+        self._claim()
         return self._engine.inputs
 
     @property
@@ -180,11 +137,13 @@ class Session:
         Raises:
             UsageError: There are several.
         """
+        self._claim()
         return _only(self._engine.inputs, "input", self.path)
 
     @property
     def outputs(self) -> tuple[OutputView, ...]:
         """Read-only views on the output tensors; reading one raises before the first run and once stale."""
+        self._claim()
         return tuple(OutputView(view, self._generation) for view in self._engine.outputs)
 
     @property
@@ -194,15 +153,33 @@ class Session:
         Raises:
             UsageError: There are several.
         """
+        self._claim()
         return OutputView(_only(self._engine.outputs, "output", self.path), self._generation)
 
     def run(self) -> None:
-        """Run the model once on what lies in the inputs. Output views taken earlier become stale."""
+        """Run the model once on what lies in the inputs. Output views taken earlier become stale.
+
+        Raises:
+            ModelError: The engine fails; there is no output then.
+            ConcurrentUseError: Another thread has the session.
+        """
+        if self._owner != threading.get_ident():
+            self._claim()
+        # Odd while a run lasts, and for good when it fails: then no output is fresh.
+        self._generation[0] += 1 + self._generation[0] % 2
+        try:
+            self._engine.invoke()
+        except Exception as error:  # each engine has exceptions of its own
+            raise ModelError(
+                f"{self.report.engine} failed to run the model ({first_line(error)})",
+                where=self.path,
+                cure="Try another engine, or look at the model with: arenite inspect MODEL",
+            ) from error
         self._generation[0] += 1
-        self._engine.invoke()
 
     def reset(self) -> None:
         """Put a stateful model's variables back to their initial values."""
+        self._claim()
         self._engine.reset()
 
     @property
@@ -213,10 +190,16 @@ class Session:
             ContractError: The model's contract does not say how.
         """
         if self._preprocessor is None:
-            self._preprocessor = Preprocessor(self._known_contract().input)
+            self._preprocessor = Preprocessor(self.known_contract.input, self._preprocessing)
         return self._preprocessor
 
-    def _known_contract(self) -> Contract:
+    @property
+    def known_contract(self) -> Contract:
+        """The contract.
+
+        Raises:
+            ContractError: The model carries none and none was given.
+        """
         if self.contract is None:
             raise ContractError(
                 "the model carries no contract, so how a picture becomes its input is unknown",
@@ -225,18 +208,78 @@ class Session:
             )
         return self.contract
 
-    def classify(self, picture: PictureSource, top_k: int = 5) -> Classification:
+    def classify(
+        self,
+        picture: PictureSource,
+        top_k: int = 5,
+        *,
+        threshold: float | None = None,
+        temperature: float = 1.0,
+    ) -> Classification:
         """Classify one picture by the contract.
 
         Args:
-            picture: Path, file bytes, Pillow image, or uint8 array H×W×3 in RGB order or H×W.
+            picture: Path, file bytes, Pillow image, uint8 array H×W×3 in RGB order or H×W of any strides, or a camera's
+                `Frame`.
             top_k: How many labels to return.
+            threshold: The lowest score that counts; with it there may be no label.
+            temperature: Divides logits before the softmax.
 
         Raises:
             ContractError: The contract does not say how a picture becomes the input.
-            UsageError: The picture cannot be read or decoded, or `top_k` is below 1.
+            UsageError: The picture cannot be read or decoded, or another argument is wrong.
+            ConcurrentUseError: Another thread has the session.
         """
-        spec = self._known_contract().outputs[0]
+        with self._mine():
+            spec = self.known_contract.outputs[0]
+            marks, _ = self._infer(picture)
+            labels = top(self._engine.outputs[0], spec, top_k, threshold, temperature)
+            return Classification(labels, _timing(marks))
+
+    def detect(
+        self, picture: PictureSource, *, threshold: float = 0.25, overlap: float = 0.45, most: int = 100
+    ) -> Detections:
+        """Find things in one picture, by a contract whose output holds boxes.
+
+        Args:
+            picture: As for `classify`.
+            threshold: The lowest score that counts.
+            overlap: Of two boxes of one class whose intersection over union is above, the lower one goes.
+            most: Boxes at most.
+
+        Raises:
+            ContractError: The contract has no output of boxes, or does not say how a picture becomes the input.
+            UsageError: The picture cannot be read or decoded, or another argument is wrong.
+            ConcurrentUseError: Another thread has the session.
+        """
+        with self._mine():
+            boxes_output(self.known_contract)
+            marks, size = self._infer(picture)
+            found = detect(
+                self._engine.outputs,
+                self.known_contract,
+                self.preprocessor.size,
+                self.preprocessor.box(size),
+                size,
+                threshold=threshold,
+                overlap=overlap,
+                most=most,
+            )
+            return Detections(found, _timing(marks))
+
+    @contextmanager
+    def _mine(self) -> Iterator[None]:
+        """The session is this thread's for the block, and stays so only if it was before."""
+        had = self._owner == threading.get_ident()
+        self._claim()
+        try:
+            yield
+        finally:
+            if not had:
+                self.hand_over()
+
+    def _infer(self, picture: PictureSource) -> tuple[list[float], tuple[int, int]]:
+        """Runs the model on a picture: the times between the stages, and the upright picture's extents."""
         preprocessor = self.preprocessor
         target = self.input
         where = str(picture) if isinstance(picture, (str, Path)) else None
@@ -244,29 +287,21 @@ class Session:
         content = read_picture(picture)
         # Only a file is read; passing anything else through takes no time that belongs to a stage.
         marks.append(time.perf_counter() if where else marks[0])
-        image = decode_picture(content, preprocessor.orientation, where)
+        image, size = preprocessor.decode_sized(content, where)
         marks.append(time.perf_counter())
         preprocessor.write(preprocessor.fit(image), target)
         marks.append(time.perf_counter())
         self.run()
         marks.append(time.perf_counter())
-        labels = top(self._engine.outputs[0], spec, top_k)
-        marks.append(time.perf_counter())
-        return Classification(labels, Timing(*(1e3 * (b - a) for a, b in pairwise(marks))))
+        return marks, size
+
+
+def _timing(marks: list[float]) -> Timing:
+    """What came after the last mark is the stage `post`."""
+    return Timing(*(1e3 * (b - a) for a, b in pairwise([*marks, time.perf_counter()])))
 
 
 def _only(views: tuple[Array, ...], what: str, where: str) -> Array:
     if len(views) != 1:
         raise UsageError(f"the model has {len(views)} {what}s", where=where, cure=f"Use session.{what}s.")
     return views[0]
-
-
-def open_session(
-    path: Path | str, *, threads: int = 1, kernels: str = "fast", contract: Contract | None = None
-) -> Session:
-    """Open a model; see `arenite.open`."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise UsageError(f"threads must be an integer of at least 1, not {threads!r}")
-    graph = read_graph(path)
-    contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
-    return Session(graph, LiteRt(graph, threads, kernels), contract)

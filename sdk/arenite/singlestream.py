@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arenite.energy import Energy, rapl_meter
-from arenite.engines.litert import EngineReport
+from arenite.engines import EngineReport
 from arenite.errors import UsageError
 from arenite.preprocess import PictureSource
 from arenite.progress import Progress

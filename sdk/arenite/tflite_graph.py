@@ -145,7 +145,12 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The main subgraph of a TFLite file, operators in execution order."""
+    """The main subgraph of a TFLite file, operators in execution order.
+
+    Attributes:
+        format: `tflite`. Readers of other formats fill what a session needs: inputs, outputs, kinds of operators,
+            metadata.
+    """
 
     path: str
     sha256: str
@@ -154,6 +159,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     metadata: Mapping[str, bytes]
+    format: str = "tflite"
 
 
 def printable(name: str, limit: int = 60) -> str:
@@ -265,8 +271,9 @@ class _Reader:
     def _quantisation(self, raw: Any) -> Quantisation | None:
         if raw is None or raw.ScaleLength() == 0:
             return None
-        scales = tuple(float(raw.Scale(i)) for i in range(raw.ScaleLength()))
-        zero_points = tuple(int(raw.ZeroPoint(i)) for i in range(raw.ZeroPointLength()))
+        # Element by element, a MobileNetV2's 18,000 channels take 0.2 s: longer than the engine takes to open it.
+        scales = tuple(raw.ScaleAsNumpy().tolist())
+        zero_points = tuple(raw.ZeroPointAsNumpy().tolist()) if raw.ZeroPointLength() else ()
         if len(zero_points) != len(scales):
             zero_points = (zero_points or (0,)) * len(scales)
         return Quantisation(scales, zero_points[: len(scales)], int(raw.QuantizedDimension()))

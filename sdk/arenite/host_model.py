@@ -75,7 +75,8 @@ class HostModel:
     """A compiled model with an arena of its own.
 
     Args:
-        library: The shared library that a bundle for the board `host` builds.
+        library: The shared library that a bundle for the board `host` builds: its file, of which a copy is loaded, or
+            the loaded library itself.
         symbol: Name of the model in it.
         misalign: Start each region this many 4-byte words behind a 16-byte boundary.
 
@@ -83,14 +84,15 @@ class HostModel:
         ToolchainError: The library cannot be loaded or holds no such model.
     """
 
-    def __init__(self, library: Path | str, symbol: str = "arenite_model", misalign: int = 0) -> None:
+    def __init__(self, library: Path | str | ctypes.CDLL, symbol: str = "arenite_model", misalign: int = 0) -> None:
         try:
-            self._library = fresh_library(library)
+            self._library = library if isinstance(library, ctypes.CDLL) else fresh_library(library)
             self._model = ModelStruct.in_dll(self._library, symbol)
         except (OSError, ValueError) as error:
             raise ToolchainError(
                 f"cannot load the compiled model ({error})", where=str(library), cure="Build the bundle again."
             ) from error
+        self._address = ctypes.addressof(self._model)
         self._run = self._library.arenite_run
         self._run.restype = None
         self._run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
@@ -100,6 +102,20 @@ class HostModel:
             _aligned(size, 4 * misalign) for size in self._model.region_bytes[: self._model.region_count]
         ]
         self.memory = (ctypes.c_void_p * len(self.regions))(*(region.ctypes.data for region in self.regions))
+
+    @property
+    def inputs(self) -> list[npt.NDArray[np.uint8]]:
+        """The bytes of each input, in the arena. A run may overwrite them."""
+        return [self.view(io) for io in self._model.inputs[: self._model.input_count]]
+
+    @property
+    def outputs(self) -> list[npt.NDArray[np.uint8]]:
+        """The bytes of each output, in the arena, good until the next input is written."""
+        return [self.view(io) for io in self._model.outputs[: self._model.output_count]]
+
+    def invoke(self) -> None:
+        """One inference on what lies in the inputs, of a model that is not row-fed."""
+        self._run(self._address, self.memory)
 
     def run(self, inputs: list[Array]) -> list[Array]:
         """One inference.
@@ -126,7 +142,7 @@ class HostModel:
         if self._model.row_fed:
             self._feed(np.ascontiguousarray(inputs[0]))
         else:
-            self._run(ctypes.addressof(self._model), self.memory)
+            self.invoke()
         return [
             self.view(io).view(_DTYPES[io.dtype]).copy() for io in self._model.outputs[: self._model.output_count]
         ]

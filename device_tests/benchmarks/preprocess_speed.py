@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A 1080p JPEG to the input tensor: both modes against the script that is usually written.
+
+    python device_tests/benchmarks/preprocess_speed.py [PICTURE]      JSON on standard output; exit 1 above the limit
+
+The script decodes all of the picture with Pillow, resizes with BILINEAR, normalises and quantises with NumPy. All run
+in this process in turn, on one thread, so that a busy machine hits all; compared are the least times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from arenite.contract import InputSpec, Picture, Quantised, normalisation_for
+from arenite.preprocess import Preprocessor
+from arenite.serving_skew import fast_skew, synthetic_picture
+from arenite.singlestream import machine
+
+LIMIT = 0.35
+ROUNDS = 30
+SIDE = 224
+QUANTISED = Quantised(float(np.float32(1 / 127.5)), -1)
+
+
+def spec(normalisation: str) -> InputSpec:
+    """MobileNetV2's input, int8."""
+    how = Picture("RGB", "exif", "none", 1.0, "bilinear", normalisation_for(normalisation, "RGB"))
+    return InputSpec("input", (1, SIDE, SIDE, 3), "NHWC", "int8", QUANTISED, how)
+
+
+def usual_script(path: Path, normalisation: str) -> np.ndarray[Any, Any]:
+    """Full decode, resize, normalise, quantise."""
+    how = normalisation_for(normalisation, "RGB")
+    picture = Image.open(path).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    real = (np.asarray(picture, np.float32) * np.float32(how.scale) - np.array(how.mean, np.float32)) / np.array(
+        how.std, np.float32
+    )
+    steps = np.round(real / np.float32(QUANTISED.scale)) + QUANTISED.zero_point
+    return np.clip(steps, -128, 127).astype(np.int8)[None]
+
+
+def least_ms(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The least time of each call over rounds in which each runs once."""
+    found = dict.fromkeys(calls, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            found[name] = min(found[name], 1e3 * (time.perf_counter() - start))
+    return found
+
+
+def measure(path: Path, normalisation: str) -> dict[str, Any]:
+    """Times, ratios to the script, and how far each is from it or from the exact mode."""
+    exact, fast = (Preprocessor(spec(normalisation), mode) for mode in ("exact", "fast"))
+    out = np.empty((1, SIDE, SIDE, 3), np.int8)
+    times = least_ms(
+        {
+            "script": lambda: usual_script(path, normalisation),
+            "exact": lambda: exact(path, out),
+            "fast": lambda: fast(path, out),
+        }
+    )
+    ratio = times["fast"] / times["script"]
+    return {
+        "normalisation": normalisation,
+        "least_ms": times,
+        "fast_to_script": ratio,
+        "exact_to_script": times["exact"] / times["script"],
+        "skew_fast_to_exact": asdict(fast_skew(spec(normalisation), path).tensor),
+        "limit": LIMIT,
+        "within": ratio <= LIMIT,
+    }
+
+
+def main() -> int:
+    """Prints the report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("picture", nargs="?", type=Path, help="a JPEG file (default: a synthetic one of 1920×1080)")
+    given = parser.parse_args().picture
+    with tempfile.TemporaryDirectory() as folder:
+        path = given or Path(folder) / "synthetic.jpg"
+        if given is None:
+            path.write_bytes(synthetic_picture())
+        extents = "×".join(map(str, Image.open(path).size))
+        rows = [measure(path, name) for name in ("symmetric", "imagenet")]
+    name = path.name
+    print(json.dumps({"machine": asdict(machine()), "picture": name, "extents": extents, "runs": rows}, indent=1))
+    return 0 if all(row["within"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models compiled for this computer, built once and kept in the user's cache.
+
+The key is the model's digest, the machine and the generator's own files (Arenite's version, kernels and compiler flags
+are in them); beside the library stand the compiler's version and file, and when that file has changed the library is
+built anew. A library is made in a folder of its own and takes its place by one rename: a reader sees a whole one or
+none, and of two processes that build the same model the later one uses the earlier one's. What a session must know of
+the model lies beside the library too, so that opening it again reads neither the model's graph nor the generator.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from arenite.contract import CONTRACT_METADATA
+from arenite.errors import ModelError, OutputError, ToolchainError
+from arenite.host_model import HostModel
+from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor, read_graph
+
+__all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled"]
+
+_LIBRARY = "libmodel.so"
+_ABOUT = "library.json"
+_DAMAGED = (ToolchainError, OSError, ValueError, KeyError, TypeError)
+
+
+@dataclass(frozen=True)
+class HostLibrary:
+    """A compiled model.
+
+    Attributes:
+        model: Loaded, with an arena of its own.
+        path: The library in the cache.
+        toolchain: Name and version of the compiler that built it.
+        built: False when it was in the cache already.
+    """
+
+    model: HostModel
+    path: Path
+    toolchain: str
+    built: bool
+
+
+def cache_folder() -> Path:
+    """Where libraries are kept: `ARENITE_CACHE`, else the user's cache folder."""
+    named = os.environ.get("ARENITE_CACHE")
+    if named:
+        return Path(named)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "arenite"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "arenite"
+
+
+def read_compiled(path: Path | str) -> Graph:
+    """What a session must know of a model: from the cache when it was compiled before, else from its file.
+
+    Raises:
+        ModelError: The file is missing, is no TFLite model, or is corrupt.
+    """
+    try:
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        about = _about(_place(digest))
+        return _graph_of(about["graph"], str(path), digest)
+    except _DAMAGED:
+        return read_graph(path)
+
+
+def host_library(graph: Graph) -> HostLibrary:
+    """Compile a model for this computer, or take it from the cache.
+
+    Args:
+        graph: A full-INT8 model, read from its file.
+
+    Raises:
+        UnsupportedOperatorError: It holds something without a kernel.
+        MissingToolError: It is not in the cache and there is no compiler, or Jinja2 is missing.
+        OutputError: The cache cannot be written.
+    """
+    place = _place(graph.sha256)
+    if place.is_dir():
+        try:
+            return _load(place, built=False)
+        except _DAMAGED:
+            # Damaged from outside (a full disk, a cleaner that took one file), or built by a compiler that changed.
+            shutil.rmtree(place, ignore_errors=True)
+    _build_into(place, graph.path)
+    return _load(place, built=True)
+
+
+def _place(sha256: str) -> Path:
+    key = hashlib.sha256("\n".join((sha256, platform.machine(), *_generator())).encode()).hexdigest()
+    return cache_folder() / "host" / key[:40]
+
+
+@lru_cache(maxsize=1)
+def _generator() -> tuple[str, ...]:
+    """Name, size and time of each file that decides what is built."""
+    import arenite
+
+    folders = [Path(arenite.__file__).parent]
+    for package in ("arenite_codegen", "arenite_firmware"):
+        spec = find_spec(package)
+        folders += [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
+    return tuple(sorted(stamp for folder in folders for stamp in _stamps(str(folder))))
+
+
+def _stamps(folder: str) -> Iterator[str]:
+    for entry in os.scandir(folder):
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _stamps(entry.path)
+        else:
+            found = entry.stat()
+            yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _about(place: Path) -> dict[str, Any]:
+    """What stands beside a library, if the compiler that built it is still the same or gone."""
+    about: dict[str, Any] = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
+    compiler = about["compiler"]
+    if compiler is not None and Path(compiler["file"]).exists() and _compiler(compiler["file"]) != compiler:
+        raise ToolchainError("the compiler has changed", where=compiler["file"])
+    return about
+
+
+def _load(place: Path, built: bool) -> HostLibrary:
+    about = _about(place)
+    library = place / _LIBRARY
+    try:
+        # What lies under a key is replaced but never changed, so the file itself is mapped.
+        model = HostModel(ctypes.CDLL(str(library)))
+    except OSError as error:
+        raise ToolchainError(f"cannot load the compiled model ({error})", where=str(library)) from error
+    return HostLibrary(model, library, str(about["toolchain"]), built)
+
+
+def _build_into(place: Path, model: str) -> None:
+    import arenite
+
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as folder:
+            work, finished = Path(folder), Path(folder) / "finished"
+            finished.mkdir()
+            arenite.bundle(model, "host", work / "bundle", vectors=0)
+            report = arenite.build(work / "bundle")
+            shutil.move(report.elf, finished / _LIBRARY)
+            about = {
+                "toolchain": report.toolchain,
+                "compiler": _compiler(_compiler_file(report.toolchain)),
+                "graph": _summary(read_graph(model)),
+            }
+            (finished / _ABOUT).write_text(json.dumps(about) + "\n", encoding="utf-8")
+            _publish(finished, place)
+    except OSError as error:
+        raise OutputError(
+            f"the cache of compiled models cannot be written ({error.strerror or error})",
+            where=str(place.parent),
+            cure="Name another folder in the environment variable ARENITE_CACHE.",
+        ) from error
+
+
+def _publish(finished: Path, place: Path) -> None:
+    try:
+        finished.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
+def _compiler_file(toolchain: str) -> str | None:
+    name = toolchain.split()[0]
+    if name == "ziglang":
+        spec = find_spec(name)
+        return spec.origin if spec else None
+    return shutil.which(name)
+
+
+def _compiler(file: str | None) -> dict[str, Any] | None:
+    """The compiler by its file: asking it for its version takes longer than loading the library."""
+    if file is None:
+        return None
+    found = Path(file).stat()
+    return {"file": file, "bytes": found.st_size, "changed_ns": found.st_mtime_ns}
+
+
+def _summary(graph: Graph) -> dict[str, Any]:
+    tensors = [graph.tensors[i] for i in (*graph.inputs, *graph.outputs)]
+    contract = graph.metadata.get(CONTRACT_METADATA)
+    return {
+        "inputs": len(graph.inputs),
+        "tensors": [_tensor_summary(tensor) for tensor in tensors],
+        "operators": [op.kind for op in graph.operators],
+        "contract": None if contract is None else contract.decode(),
+    }
+
+
+def _tensor_summary(tensor: Tensor) -> dict[str, Any]:
+    how = tensor.quantisation
+    quantisation = None if how is None else [list(how.scales), list(how.zero_points), how.axis]
+    return {"name": tensor.name, "shape": tensor.shape, "dtype": tensor.dtype, "quantisation": quantisation}
+
+
+def _graph_of(fields: dict[str, Any], path: str, sha256: str) -> Graph:
+    tensors = tuple(_tensor(i, values) for i, values in enumerate(fields["tensors"]))
+    count = int(fields["inputs"])
+    contract = fields["contract"]
+    if not 0 < count < len(tensors):
+        raise ModelError("the cache holds no model", where=path)
+    return Graph(
+        path=path,
+        sha256=sha256,
+        tensors=tensors,
+        operators=tuple(Operator(i, kind, 1, (), (), {}) for i, kind in enumerate(fields["operators"])),
+        inputs=tuple(range(count)),
+        outputs=tuple(range(count, len(tensors))),
+        metadata={} if contract is None else {CONTRACT_METADATA: contract.encode()},
+    )
+
+
+def _tensor(index: int, fields: dict[str, Any]) -> Tensor:
+    how = fields["quantisation"]
+    quantisation = None if how is None else Quantisation(tuple(how[0]), tuple(how[1]), int(how[2]))
+    return Tensor(index, fields["name"], tuple(fields["shape"]), fields["dtype"], quantisation, None)

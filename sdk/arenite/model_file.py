@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a model of any format that an engine runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from arenite.tflite_graph import Graph, read_graph
+
+__all__ = ["read_model"]
+
+
+def read_model(path: Path | str, engine: str | None = None) -> Graph:
+    """Inputs, outputs, operators and metadata: of a .onnx, .mlpackage or .mlmodel by its name, else of a TFLite file.
+
+    Args:
+        path: The file.
+        engine: What shall run it: for `aot` a model that was compiled before is not read again.
+
+    Raises:
+        ModelError: The file is missing, is no such model, or is corrupt.
+        MissingToolError: A Core ML model anywhere but on macOS.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".onnx":
+        from arenite.onnx_model import read_onnx
+
+        return read_onnx(path)
+    if suffix in (".mlpackage", ".mlmodel"):
+        from arenite.engines.coreml import read_coreml
+
+        return read_coreml(path)
+    if engine == "aot":
+        from arenite.compiled import read_compiled
+
+        return read_compiled(path)
+    return read_graph(path)

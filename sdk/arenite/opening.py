@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open a model as a session, each part of it timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from arenite.cold_start import Timeline, lock_memory, pin_to_cpus
+from arenite.contract import Contract, checked_contract, contract_of
+from arenite.engines import Engine, EngineOptions, Refusal, open_engine, refuse
+from arenite.errors import UsageError
+from arenite.model_file import read_model
+from arenite.preprocess import MODES
+from arenite.session import Session
+
+__all__ = ["open_session"]
+
+
+def open_session(
+    path: Path | str,
+    *,
+    engine: str | None = None,
+    threads: int = 1,
+    kernels: str = "fast",
+    delegate: str | None = None,
+    delegate_options: Mapping[str, str] | None = None,
+    contract: Contract | None = None,
+    preprocessing: str = "exact",
+    mmap: bool = True,
+    lock: bool = False,
+    cpus: Sequence[int] | None = None,
+    warm_up: int = 0,
+) -> Session:
+    """Open a model; see `arenite.open`."""
+    _at_least("threads", threads, 1)
+    _at_least("warm_up", warm_up, 0)
+    if preprocessing not in MODES:
+        raise UsageError(f"there is no preprocessing '{preprocessing}'", cure=f"Use {' or '.join(MODES)}.")
+    options = EngineOptions(threads, kernels, delegate, dict(delegate_options or {}), mmap)
+    timeline = Timeline()
+    refusals: list[Refusal] = []
+    if cpus is not None:
+        # Before the engine, so that its threads are born there.
+        refusals += _asked(timeline, "pin", f"CPUs {list(cpus)}", lambda: pin_to_cpus(cpus))
+    with timeline.step("read"):
+        graph = read_model(path, engine)
+        contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
+    runner = open_engine(engine, graph, options, timeline)
+    if lock:
+        refusals += _asked(timeline, "lock", "locking in RAM", lock_memory)
+    if warm_up:
+        _warm_up(runner, warm_up, timeline)
+    runner.report = replace(runner.report, refusals=(*runner.report.refusals, *refusals))
+    return Session(graph, runner, contract, preprocessing, timeline.finish())
+
+
+def _asked(timeline: Timeline, name: str, what: str, ask: Callable[[], str | None]) -> list[Refusal]:
+    """Asks the operating system for something; what it refuses is said and does not stop the session."""
+    with timeline.step(name) as notes:
+        reason = ask()
+        if reason is None:
+            return []
+        notes.append(f"refused: {reason}")
+        return [refuse(what, reason, consequence="the session runs without")]
+
+
+def _at_least(name: str, value: object, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise UsageError(f"{name} must be an integer of at least {low}, not {value!r}")
+
+
+def _warm_up(engine: Engine, runs: int, timeline: Timeline) -> None:
+    with timeline.step("warm-up") as notes:
+        notes.append(f"{runs} runs on zeros")
+        for _ in range(runs):
+            engine.invoke()
+        engine.reset()
