@@ -18,18 +18,18 @@ from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.emit import Emitted, emit
-from arenite_codegen.fit import check_fit
+from arenite_codegen.fit import check_fit, ram_of
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
 from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, operator_rows
+from arenite_codegen.report import arena_text, operator_rows, region_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.schedule import Schedule, make_schedule
 from arenite_codegen.staging import Staging, output_folder
 from arenite_codegen.vectors import Vectors, make_vectors
 
-__all__ = ["BundleReport", "OperatorReport", "bundle"]
+__all__ = ["BundleReport", "OperatorReport", "RegionReport", "bundle"]
 
 FORMAT = 1
 
@@ -56,6 +56,29 @@ class OperatorReport:
 
 
 @dataclass(frozen=True)
+class RegionReport:
+    """What lies in one of the board's memories.
+
+    Attributes:
+        name: Of the memory, as the board file says.
+        holds: `arena`.
+        bytes: That the model uses there.
+        capacity_bytes: That are there for a model.
+        traffic_bytes: That an inference reads and writes there, as `arenite_codegen.traffic` counts them.
+        word_cycles: Core cycles that 32 bits take on average, as the board file says.
+        modelled_cycles: Core cycles that the traffic takes in words: modelled, not measured.
+    """
+
+    name: str
+    holds: str
+    bytes: int
+    capacity_bytes: int
+    traffic_bytes: int
+    word_cycles: int
+    modelled_cycles: int
+
+
+@dataclass(frozen=True)
 class BundleReport:
     """What `bundle` made. Sizes in bytes.
 
@@ -65,6 +88,7 @@ class BundleReport:
         weights_bytes: Constants in flash.
         code_bytes, stack_bytes: Known after `build`.
         row_fed: The input comes row by row and is not in the arena.
+        regions: Which memories of the board are used, and for what.
         mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows
             which nobody reads are not made.
     """
@@ -80,6 +104,7 @@ class BundleReport:
     row_fed: bool
     mac_factor: float
     stack_bytes: int | None
+    regions: tuple[RegionReport, ...]
     operators: tuple[OperatorReport, ...]
     vectors: int
     authority: str | None
@@ -126,7 +151,7 @@ def bundle(
     """
     target, place = load_board(board), output_folder(out_dir, Path(model), _is_bundle, force)
     with (progress or silent()).step(f"bundle {Path(model).name} for {target.name}") as step:
-        stages = _plan_model(Path(model), row_fed, step.note)
+        stages = _plan_model(Path(model), target, row_fed, step.note)
         report = _bundle(Path(model), stages, target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
@@ -141,7 +166,7 @@ def _bundle(
     vectors: int,
     say: Callable[[str], None],
 ) -> BundleReport:
-    check_fit(target, stages.plan.arena_bytes, stages.emitted.weights_bytes, str(model))
+    check_fit(target, stages.plan, stages.emitted.weights_bytes, str(model))
     if arena_bytes is not None and stages.plan.arena_bytes > arena_bytes:
         raise DoesNotFitError(
             f"the model needs an arena of {stages.plan.arena_bytes:,} bytes, {arena_bytes:,} are allowed "
@@ -157,7 +182,7 @@ def _bundle(
     return _report(place, target, stages, golden, manifest)
 
 
-def _plan_model(model: Path, row_fed: bool, say: Callable[[str], None]) -> _Stages:
+def _plan_model(model: Path, board: Board, row_fed: bool, say: Callable[[str], None]) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
@@ -167,7 +192,7 @@ def _plan_model(model: Path, row_fed: bool, say: Callable[[str], None]) -> _Stag
     say("schedule")
     schedule = make_schedule(network)
     say("plan")
-    plan = make_plan(network, schedule)
+    plan = make_plan(network, schedule, ram_of(board))
     say("emit")
     return _Stages(graph, network, schedule, plan, emit(network, schedule, plan))
 
@@ -200,6 +225,7 @@ def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vec
         "arena_lower_bound_bytes": stages.plan.lower_bound_bytes,
         "weights_bytes": emitted.weights_bytes,
         "table_bytes": emitted.table_bytes,
+        "regions": region_rows(stages.plan),
         "macs": stages.network.macs,
         "row_fed": stages.network.row_fed,
         "mac_factor": mac_factor(stages.network, stages.schedule),
@@ -335,6 +361,7 @@ def _report(
         row_fed=stages.network.row_fed,
         mac_factor=manifest["mac_factor"],
         stack_bytes=None,
+        regions=tuple(RegionReport(**row) for row in manifest["regions"]),
         operators=tuple(OperatorReport(**row) for row in manifest["operators"]),
         vectors=golden.count,
         authority=golden.authority,

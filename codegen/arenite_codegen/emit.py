@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read
-from arenite_codegen.plan import Plan
+from arenite_codegen.plan import Place, Plan
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
 
@@ -20,6 +20,8 @@ __all__ = ["Emitted", "emit"]
 Array = npt.NDArray[Any]
 
 RUNTIME_VERSION = 2
+# A place in C is one word: the region above this bit, the offset below.
+_REGION_SHIFT = 28
 _C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
 _DTYPE_CODES = {"int8": 0, "uint8": 1}
 
@@ -75,13 +77,13 @@ class _Pool:
 
 
 class _RowTable:
-    """Offsets of scattered rows, in units, value after value, each distinct list once."""
+    """Offsets of scattered rows, in units, value after value."""
 
     def __init__(self, plan: Plan) -> None:
         self.units: list[int] = []
-        self.first: dict[int, int] = {}
+        self.first: dict[int, Place] = {}
         for value, offsets in sorted(plan.rows.items()):
-            self.first[value] = len(self.units)
+            self.first[value] = Place(plan.row_regions[value], len(self.units))
             self.units += [offset // plan.row_unit for offset in offsets]
 
 
@@ -101,8 +103,9 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "version": RUNTIME_VERSION,
         "arena_bytes": plan.arena_bytes,
         "batch": network.batch,
-        "region_bytes": [plan.arena_bytes],
-        "counters_place": plan.counters,
+        "regions": plan.regions,
+        "one_arena": len(plan.regions) == 1 and symbol == "arenite_model",
+        "counters_place": _word(plan.counters),
         "inputs": [_io(io, plan) for io in network.inputs],
         "outputs": [_io(io, plan) for io in network.outputs],
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
@@ -142,11 +145,11 @@ def _layer(
         "operator": layer.operator,
         "parameters": parameters,
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
-        "out_place": rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output],
+        "out_place": _word(rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output]),
         "out_row_bytes": value.row_bytes,
         "out_item_bytes": value.item_bytes,
         "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows[layer.output],
-        "scratch_place": plan.scratch.get(layer.index),
+        "scratch_place": _word(plan.scratch[layer.index]) if layer.index in plan.scratch else None,
         "accumulates": int(layer.mode is Mode.ACCUMULATE),
     }
 
@@ -157,15 +160,15 @@ def _read(
     value = network.values[read.value]
     constant = pool.add(value.data) if value.data is not None else None
     if constant or read.value not in plan.rows:
-        offset = 0 if constant else plan.values[read.value]
+        place = Place(0, 0) if constant else plan.values[read.value]
         # A value that is divided otherwise than its producer does lies in memory as a whole: its ring is all of it.
         own = (read.rows, read.row_bytes) == (value.rows, value.row_bytes) and not constant
         ring_rows = schedule.ring_rows[read.value] if own else read.rows
     else:
-        offset, ring_rows = rows.first[read.value], 0
+        place, ring_rows = rows.first[read.value], 0
     return {
         "constant": constant,
-        "place": offset,
+        "place": _word(place),
         "row_bytes": read.row_bytes,
         "item_bytes": value.item_bytes,
         "rows": read.rows,
@@ -177,10 +180,14 @@ def _read(
     }
 
 
+def _word(place: Place) -> int:
+    return place.region << _REGION_SHIFT | place.offset
+
+
 def _io(io: IoTensor, plan: Plan) -> dict[str, Any]:
     return {
         "name": io.name,
-        "place": plan.values.get(io.value, 0),
+        "place": _word(plan.values.get(io.value, Place(0, 0))),
         "bytes": io.bytes,
         "dtype": _DTYPE_CODES[io.dtype],
         "zero_point": io.zero_point,

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from arenite.errors import DoesNotFitError
 from arenite_codegen.boards import Board, MemoryRegion
+from arenite_codegen.plan import Plan
+from arenite_codegen.regions import Memory
 
-__all__ = ["KNOWN_NETWORKS", "check_fit"]
+__all__ = ["KNOWN_NETWORKS", "check_fit", "ram_of"]
 
 # Code, start-up and row tables beside the weights; a build measures the exact figure.
 CODE_BYTES = 32 * 1024
+# Variables of the application, where a plan might else fill the region of the stack to its last byte.
+VARIABLE_BYTES = 2048
 
 
 @dataclass(frozen=True)
@@ -33,24 +37,49 @@ KNOWN_NETWORKS = (
 )
 
 
-def check_fit(board: Board, arena_bytes: int, weights_bytes: int, model: str) -> None:
+def ram_of(board: Board) -> tuple[Memory, ...]:
+    """The board's RAM, in its file's order, as far as it is free for a model."""
+    return tuple(
+        Memory(region.name, max(0, region.length - _reserved_bytes(board, region)), region.word_cycles)
+        for region in board.rams
+    )
+
+
+def _reserved_bytes(board: Board, region: MemoryRegion) -> int:
+    if region != board.ram:
+        return 0
+    return board.stack_bytes + (VARIABLE_BYTES if len(board.rams) > 1 else 0)
+
+
+def check_fit(board: Board, plan: Plan, weights_bytes: int, model: str) -> None:
     """Compare with the board's RAM and flash.
 
     Raises:
         DoesNotFitError: Naming each region that is too small, the bytes missing, and what fits instead.
     """
-    problems = [
-        _problem(region, needed, what)
-        for region, needed, what in (
-            (board.ram, arena_bytes + board.stack_bytes, f"arena {arena_bytes:,} + stack {board.stack_bytes:,}"),
-            (board.flash, weights_bytes + CODE_BYTES, f"weights {weights_bytes:,} + about {CODE_BYTES:,} of code"),
-        )
-        if needed > region.length
-    ]
+    problems = _ram_problems(board, plan)
+    if weights_bytes + CODE_BYTES > board.flash.length:
+        what = f"weights {weights_bytes:,} + about {CODE_BYTES:,} of code"
+        problems.append(_problem(board.flash, weights_bytes + CODE_BYTES, what))
     if problems:
         raise DoesNotFitError(
             f"the model does not fit the board {board.name}: {'; '.join(problems)}", where=model, cure=_nearest(board)
         )
+
+
+def _ram_problems(board: Board, plan: Plan) -> list[str]:
+    """Each region that is too small; beside it, how full the others are."""
+    by_name = {region.name: region for region in board.rams}
+    too_small, others = [], []
+    for used in plan.regions:
+        region = by_name[used.name]
+        reserved = _reserved_bytes(board, region)
+        if used.bytes + reserved > region.length:
+            what = f"arena {used.bytes:,}" + (f" + stack and variables {reserved:,}" if reserved else "")
+            too_small.append(_problem(region, used.bytes + reserved, what))
+        else:
+            others.append(f"region {used.name} (ram) is used up to {used.bytes:,} of {used.capacity_bytes:,} bytes")
+    return too_small + others if too_small else []
 
 
 def _problem(region: MemoryRegion, needed: int, what: str) -> str:
@@ -64,7 +93,7 @@ def _problem(region: MemoryRegion, needed: int, what: str) -> str:
 def _nearest(board: Board) -> str:
     for network in KNOWN_NETWORKS:
         if (
-            network.arena_bytes + board.stack_bytes <= board.ram.length
+            network.arena_bytes <= max(memory.capacity_bytes for memory in ram_of(board))
             and network.weights_bytes + CODE_BYTES <= board.flash.length
         ):
             return (

@@ -20,7 +20,17 @@ import numpy.typing as npt
 from arenite_codegen.network import Network, Role
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["ALIGNMENT", "Block", "Forbidden", "forbidden_differences", "lives_throughout", "make_blocks", "search"]
+__all__ = [
+    "ALIGNMENT",
+    "COUNTER_BYTES",
+    "Block",
+    "Forbidden",
+    "forbidden_differences",
+    "live_profile",
+    "lives_throughout",
+    "make_blocks",
+    "search",
+]
 
 Ints = npt.NDArray[np.int64]
 
@@ -62,6 +72,16 @@ def make_blocks(network: Network, schedule: Schedule) -> list[Block]:
         blocks.append(_whole(f"scratch of layer {layer}", None, layer, size, first, last))
     blocks.append(_whole("row counters", None, None, COUNTER_BYTES * len(network.layers), -1, timeline.end))
     return blocks
+
+
+def live_profile(blocks: list[Block]) -> Ints:
+    """Bytes of the blocks' pieces that are alive at each half step, from the one before the first."""
+    change = np.zeros(max((int(b.died.max()) for b in blocks), default=0) + 3, np.int64)
+    for block in blocks:
+        sizes = block.stop - block.start
+        np.add.at(change, block.born + 1, sizes)
+        np.add.at(change, block.died + 2, -sizes)
+    return change.cumsum()
 
 
 def lives_throughout(network: Network, index: int) -> bool:
@@ -142,8 +162,8 @@ def _overlaps(a: Block, b: Block, extra: list[tuple[int, int]]) -> list[tuple[in
     return _Intervals(low, high).pairs if len(low) else []
 
 
-def search(blocks: list[Block], forbidden: Forbidden, bound: int) -> tuple[list[int], int]:
-    """Lowest arena over several placement orders; deterministic."""
+def search(blocks: list[Block], forbidden: Forbidden, bound: int, tries: int = TRIES) -> tuple[list[int], int]:
+    """Lowest arena over several placement orders and `tries` more, or the first within the bound; deterministic."""
     chance = random.Random(0)
     indices = range(len(blocks))
     orders = [
@@ -154,7 +174,7 @@ def search(blocks: list[Block], forbidden: Forbidden, bound: int) -> tuple[list[
     ]
     tried = [(*_place(blocks, forbidden, order), order) for order in orders]
     best = min(tried, key=lambda t: t[1])
-    for _ in range(TRIES):
+    for _ in range(tries):
         if best[1] <= -(-bound // ALIGNMENT) * ALIGNMENT:
             break
         order = _moved(blocks, best, chance)

@@ -1,49 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where everything lies in the arena.
-
-Two plans are made. In the first each value is a ring at one offset, which costs no flash. In the second each row has a
-place of its own, from a table, which packs closer: a ring keeps a slot for a row that is gone. The second is taken when
-the RAM that it saves is worth its table.
-"""
+"""Where everything lies in memory: which region, and which byte of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from arenite_codegen.network import Network
-from arenite_codegen.placement import Block, forbidden_differences, make_blocks, search
-from arenite_codegen.row_placement import RowPlacement, place_rows
+from arenite_codegen.packing import least_bytes
+from arenite_codegen.placement import Block, make_blocks
+from arenite_codegen.regions import ANYWHERE, Memory, Share, distribute
+from arenite_codegen.row_placement import row_unit
 from arenite_codegen.schedule import Schedule
+from arenite_codegen.traffic import block_traffic
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Place", "Plan", "Region", "make_plan"]
 
-# A byte of RAM is worth this many of flash: about the ratio of the two on microcontrollers.
-FLASH_PER_RAM = 4
+
+class Place(NamedTuple):
+    """A byte of the model's memory: the region's position in `Plan.regions`, and the offset in it."""
+
+    region: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the model's memory.
+
+    Attributes:
+        name: Of the board's memory that it lies in.
+        bytes: From its start to the end of what lies highest.
+        capacity_bytes: What that memory has for the model.
+        traffic_bytes: Bytes that an inference reads and writes there, as `traffic` counts them.
+        word_cycles: Core cycles that 32 bits take there on average, as the board file says.
+    """
+
+    name: str
+    bytes: int
+    capacity_bytes: int
+    traffic_bytes: int
+    word_cycles: int
+
+    @property
+    def traffic_cycles(self) -> int:
+        """Core cycles that the traffic takes if it moves in words: modelled, not measured."""
+        return -(-self.traffic_bytes // 4) * self.word_cycles
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Offsets of everything.
+    """Places of everything.
 
     Attributes:
-        arena_bytes: Everything included: inputs, outputs, rows, scratch, row counters.
+        arena_bytes: Everything included: inputs, outputs, rows, scratch, row counters, in all regions.
         lower_bound_bytes: Bytes alive at the worst moment of this schedule, counters included.
-        values: Offset of each value that lies in one place, as a ring or as a whole.
-        rows: For each other value, the offset of each of its rows.
+        regions: The model's memory, fastest first.
+        values: Place of each value that lies in one piece, as a ring or as a whole.
+        rows: For each other value, the offset of each of its rows in its region.
+        row_regions: Regions of these values.
         row_unit: Row offsets are multiples of this.
-        scratch: Offset of each layer's scratch.
-        counters: Offset of the row counters.
-        blocks: What is placed, with its offset; of scattered values the first row's.
+        scratch: Place of each layer's scratch.
+        counters: Place of the row counters.
+        blocks: What is placed, with its place; of scattered values the first row's.
     """
 
     arena_bytes: int
     lower_bound_bytes: int
-    values: dict[int, int]
+    regions: tuple[Region, ...]
+    values: dict[int, Place]
     rows: dict[int, tuple[int, ...]]
+    row_regions: dict[int, int]
     row_unit: int
-    scratch: dict[int, int]
-    counters: int
-    blocks: tuple[tuple[Block, int], ...]
+    scratch: dict[int, Place]
+    counters: Place
+    blocks: tuple[tuple[Block, Place], ...]
 
     @property
     def table_bytes(self) -> int:
@@ -51,39 +83,49 @@ class Plan:
         return 2 * sum(map(len, self.rows.values()))
 
 
-def make_plan(network: Network, schedule: Schedule) -> Plan:
-    """Place all blocks; the result is the same on every machine."""
+def make_plan(network: Network, schedule: Schedule, memories: Sequence[Memory] = (ANYWHERE,)) -> Plan:
+    """Place all blocks; the result is the same on every machine.
+
+    Args:
+        memories: What there is. A plan that is too large for it is made all the same: then a region has more bytes than
+            its capacity.
+    """
     blocks = make_blocks(network, schedule)
-    counters = blocks[-1].size
-    bound = schedule.live_bytes + counters if network.batch == 1 else max(b.size for b in blocks)
-    offsets, arena = search(blocks, forbidden_differences(network, schedule, blocks), bound)
-    scattered = place_rows(network, schedule, blocks, bound) if arena > bound else None
-    if scattered is not None:
-        scattered_plan = _scattered_plan(blocks, scattered, bound)
-        if FLASH_PER_RAM * (arena - scattered_plan.arena_bytes) > scattered_plan.table_bytes:
-            return scattered_plan
-    return _plan(blocks, offsets, arena, bound, {}, 1)
+    traffic = block_traffic(network, schedule, blocks)
+    bound = least_bytes(network, blocks)
+    unit = row_unit(bound)
+    shares = distribute(network, schedule, blocks, traffic, memories, unit)
+    return _plan(blocks, traffic, shares, bound, unit)
 
 
-def _scattered_plan(blocks: list[Block], placement: RowPlacement, bound: int) -> Plan:
-    offsets = [placement.rigid.get(i, -1) for i in range(len(blocks))]
-    for i, block in enumerate(blocks):
-        if offsets[i] < 0 and block.value is not None:
-            offsets[i] = placement.rows[block.value][0]
-    return _plan(blocks, offsets, placement.arena_bytes, bound, placement.rows, placement.unit)
-
-
-def _plan(
-    blocks: list[Block], offsets: list[int], arena: int, bound: int, rows: dict[int, tuple[int, ...]], unit: int
-) -> Plan:
-    placed = tuple(zip(blocks, offsets, strict=True))
+def _plan(blocks: list[Block], traffic: list[int], shares: list[Share], bound: int, unit: int) -> Plan:
+    places = {
+        i: Place(region, offset)
+        for region, share in enumerate(shares)
+        for i, offset in zip(share.blocks, share.packing.offsets, strict=True)
+    }
+    placed = tuple((block, places[i]) for i, block in enumerate(blocks))
+    rows = {value: offsets for share in shares for value, offsets in share.packing.rows.items()}
+    arena_bytes = sum(share.packing.bytes for share in shares)
     return Plan(
-        arena_bytes=arena,
-        lower_bound_bytes=min(bound, arena),
-        values={b.value: offset for b, offset in placed if b.value is not None and b.value not in rows},
+        arena_bytes=arena_bytes,
+        lower_bound_bytes=min(bound, arena_bytes),
+        regions=tuple(_region(share, traffic) for share in shares),
+        values={b.value: place for b, place in placed if b.value is not None and b.value not in rows},
         rows=rows,
-        row_unit=unit,
-        scratch={b.layer: offset for b, offset in placed if b.layer is not None},
-        counters=offsets[-1],
+        row_regions={value: region for region, share in enumerate(shares) for value in share.packing.rows},
+        row_unit=unit if rows else 1,
+        scratch={b.layer: place for b, place in placed if b.layer is not None},
+        counters=placed[-1][1],
         blocks=placed,
+    )
+
+
+def _region(share: Share, traffic: list[int]) -> Region:
+    return Region(
+        name=share.memory.name,
+        bytes=share.packing.bytes,
+        capacity_bytes=share.memory.capacity_bytes,
+        traffic_bytes=sum(traffic[i] for i in share.blocks),
+        word_cycles=share.memory.word_cycles,
     )

@@ -8,10 +8,10 @@ from typing import Any
 from arenite.tflite_graph import Graph, printable
 from arenite_codegen.network import Network
 from arenite_codegen.placement import Block
-from arenite_codegen.plan import Plan
+from arenite_codegen.plan import Place, Plan
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["arena_text", "operator_rows"]
+__all__ = ["arena_text", "operator_rows", "region_rows"]
 
 _BAR = 64
 
@@ -35,23 +35,51 @@ def operator_rows(graph: Graph, network: Network, schedule: Schedule) -> list[di
     return rows
 
 
+def region_rows(plan: Plan) -> list[dict[str, Any]]:
+    """One row for each region of the model's memory; `cycles` are modelled."""
+    return [
+        {
+            "name": region.name,
+            "holds": "arena",
+            "bytes": region.bytes,
+            "capacity_bytes": region.capacity_bytes,
+            "traffic_bytes": region.traffic_bytes,
+            "word_cycles": region.word_cycles,
+            "modelled_cycles": region.traffic_cycles,
+        }
+        for region in plan.regions
+    ]
+
+
 def arena_text(network: Network, schedule: Schedule, plan: Plan) -> str:
-    """The arena as text: each block with its bytes, the steps in which it lives, and a bar over the arena's bytes."""
+    """The arena as text: each block with its bytes, the steps in which it lives, and a bar over its region's bytes."""
     lines = [
         f"arena {plan.arena_bytes:,} bytes; no placement of this schedule needs less than {plan.lower_bound_bytes:,}",
         f"{len(schedule.timeline.order):,} steps; materialised: "
         + (", ".join(printable(network.values[v].name, 40) for v in schedule.materialised) or "nothing"),
-        "",
-        f"{'from':>9} {'to':>9} {'rows':>9} {'steps':>13}  block",
     ]
-    for block, offset in sorted(plan.blocks, key=lambda placed: (int(placed[0].born.min()), placed[1])):
+    for position, region in enumerate(plan.regions):
+        lines += [
+            "",
+            f"region {region.name}: {region.bytes:,} of {region.capacity_bytes:,} bytes; an inference moves "
+            f"{region.traffic_bytes:,} here, {region.traffic_cycles:,} cycles at {region.word_cycles} a word, modelled",
+            f"{'from':>9} {'to':>9} {'rows':>9} {'steps':>13}  block",
+            *_block_lines(network, schedule, plan, position),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _block_lines(network: Network, schedule: Schedule, plan: Plan, region: int) -> list[str]:
+    lines = []
+    here = [(block, place) for block, place in plan.blocks if place.region == region]
+    for block, place in sorted(here, key=lambda placed: (int(placed[0].born.min()), placed[1])):
         first, last = max(0, int(block.born.min()) // 2), int(block.died.max()) // 2
-        spans = _spans(plan, block, offset)
+        spans = _spans(plan, block, place)
         lines.append(
             f"{min(spans)[0]:9,} {max(stop for _, stop in spans):9,} {_rows(network, schedule, block):>9} "
-            f"{f'{first}-{last}':>13}  |{_bar(spans, plan.arena_bytes)}| {printable(block.name, 40)}"
+            f"{f'{first}-{last}':>13}  |{_bar(spans, plan.regions[region].bytes)}| {printable(block.name, 40)}"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _rows(network: Network, schedule: Schedule, block: Block) -> str:
@@ -60,10 +88,10 @@ def _rows(network: Network, schedule: Schedule, block: Block) -> str:
     return f"{schedule.ring_rows[block.value]}/{network.values[block.value].rows}"
 
 
-def _spans(plan: Plan, block: Block, offset: int) -> list[tuple[int, int]]:
+def _spans(plan: Plan, block: Block, place: Place) -> list[tuple[int, int]]:
     """The bytes that a block occupies, from and to; several spans where its rows are scattered."""
     if block.value not in plan.rows:
-        return [(offset, offset + block.size)]
+        return [(place.offset, place.offset + block.size)]
     size = int(block.stop[0] - block.start[0])
     return [(start, start + size) for start in plan.rows[block.value]]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An independent witness of a plan: replays the row schedule on an arena whose every byte remembers what it holds.
+"""An independent witness of a plan: replays the row schedule on memory whose every byte remembers what it holds.
 
 It shares no code with the scheduler or the planner. It follows the steps as the C runtime does, from ring sizes and
 offsets alone, and fails when a step reads a byte that no longer is, or never was, the byte that it means.
@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.network import FEED, Layer, Mode, Network, Read, Role
-from arenite_codegen.plan import Plan
+from arenite_codegen.plan import Place, Plan
 from arenite_codegen.schedule import Schedule
 
 __all__ = ["replay"]
 
+_GAP = 64
 _ITEM = 1 << 20
 _VALUE = 1 << 40
 _SCRATCH = 1 << 56
@@ -29,15 +30,22 @@ def replay(network: Network, schedule: Schedule, plan: Plan) -> None:
 class _Replay:
     def __init__(self, network: Network, schedule: Schedule, plan: Plan) -> None:
         self.network, self.schedule, self.plan = network, schedule, plan
-        self.arena = np.full(plan.arena_bytes, -1, np.int64)
+        # All regions in one array, with a gap between them that belongs to nobody.
+        self.bases, end = [], 0
+        for region in plan.regions:
+            self.bases.append(end)
+            end += region.bytes + _GAP
+        self.arena = np.full(end, -1, np.int64)
 
     def run(self) -> None:
         for io in self.network.inputs if not self.network.row_fed else ():
             value = self.network.values[io.value]
             for item in range(value.items):
                 self._write(io.value, item, 0, value.bytes)
-        counters = slice(self.plan.counters, self.plan.counters + 2 * len(self.network.layers))
-        assert self.plan.counters % 2 == 0
+        at = self._at(self.plan.counters)
+        counters = slice(at, at + 2 * len(self.network.layers))
+        assert self.plan.counters.offset % 2 == 0
+        assert self.plan.counters.offset + 2 * len(self.network.layers) <= self._size(self.plan.counters.region)
         self.arena[counters] = _COUNTERS
         for item in range(self.network.batch):
             self._run_item(item)
@@ -100,9 +108,11 @@ class _Replay:
     def _use_scratch(
         self, layer: Layer, step: int, where: str, spans: list[tuple[int, int]], out: tuple[int, int] | None
     ) -> None:
-        start = self.plan.scratch[layer.index]
+        place = self.plan.scratch[layer.index]
+        start = self._at(place)
         stop = start + layer.scratch_bytes
-        assert start % 4 == 0, f"{where}: its scratch is not aligned"
+        assert place.offset % 4 == 0, f"{where}: its scratch is not aligned"
+        assert place.offset + layer.scratch_bytes <= self._size(place.region), f"{where}: its scratch is outside"
         if step:
             assert (self.arena[start:stop] == _SCRATCH + layer.index).all(), f"{where}: its scratch was overwritten"
         for low, high in spans + ([out] if out else []):
@@ -112,8 +122,21 @@ class _Replay:
     def _row(self, value: int, item: int, row: int, ring: int, row_bytes: int) -> int:
         if value in self.plan.rows:
             assert self.plan.rows[value][row] % self.plan.row_unit == 0
-            return self.plan.rows[value][row]
-        return self.plan.values[value] + item * self.network.values[value].item_bytes + row % ring * row_bytes
+            return self.bases[self.plan.row_regions[value]] + self.plan.rows[value][row]
+        start = self._at(self.plan.values[value])
+        return start + item * self.network.values[value].item_bytes + row % ring * row_bytes
+
+    def _at(self, place: Place) -> int:
+        return self.bases[place.region] + place.offset
+
+    def _size(self, region: int) -> int:
+        return self.plan.regions[region].bytes
+
+    def _is_inside(self, start: int, size: int, value: int) -> bool:
+        in_rows = value in self.plan.rows
+        region = self.plan.row_regions[value] if in_rows else self.plan.values[value].region
+        first = self.bases[region]
+        return first <= start and start + size <= first + self._size(region)
 
     def _address(self, value: int, item: int, row: int, read: Read) -> int:
         own = self.network.values[value]
@@ -134,7 +157,7 @@ class _Replay:
         ring = self.schedule.ring_rows.get(value, own.rows)
         for row in range(first // own.row_bytes, (first + count) // own.row_bytes):
             start = self._row(value, item, row, ring, own.row_bytes)
-            assert start >= 0 and start + own.row_bytes <= len(self.arena), "a row lies outside the arena"
+            assert self._is_inside(start, own.row_bytes, value), "a row lies outside its region"
             self.arena[start : start + own.row_bytes] = self._tags(value, item, row * own.row_bytes, own.row_bytes)
 
     def _expect(self, value: int, item: int, first: int, count: int, where: str, read: Read | None = None) -> None:

@@ -85,10 +85,23 @@ def bundle(report: BundleReport) -> list[str]:
         f"bundle     {printable(report.out_dir)}",
         f"board      {report.board}",
         f"arena      {report.arena_bytes:,} bytes ({bound})",
+        *_regions(report),
         f"weights    {report.weights_bytes:,} bytes of flash",
         f"MACs       {report.macs:,} (x{report.mac_factor:.2f}) in {len(report.operators)} operators",
         f"next       arenite build {printable(report.out_dir)}",
     ]
+
+
+def _regions(report: BundleReport) -> list[str]:
+    """Where the parts lie, unless all lie in one memory."""
+    if len(report.regions) == 1:
+        return []
+    head = ("", "region", "holds", "bytes", "of", "traffic", "cycles (modelled)")
+    rows: list[tuple[str, ...]] = [head]
+    for r in report.regions:
+        numbers = (r.bytes, r.capacity_bytes, r.traffic_bytes, r.modelled_cycles)
+        rows.append(("", r.name, r.holds, *(f"{number:,}" for number in numbers)))
+    return table(rows, frozenset(range(3, len(head))))
 
 
 def build(report: BuildReport) -> list[str]:

@@ -12,6 +12,8 @@
 #error "the arena is smaller than the model needs"
 #endif
 
+#define ARENITE_MODEL_REGIONS(REGION) REGION(0, "sram", ARENITE_ARENA_BYTES)
+
 extern const arenite_model_t arenite_model;
 
 #endif

@@ -17,8 +17,10 @@
 
 typedef char scale_is_32_bits_wide[sizeof(float) == sizeof(uint32_t) ? 1 : -1];
 
-static uint8_t arena[ARENITE_ARENA_BYTES] BOARD_ARENA_ATTRIBUTES;
-static uint8_t *const memory[] = {arena};
+#define BUFFER(index, name, bytes) static uint8_t region_##index[bytes] BOARD_IN_MEMORY(name);
+#define START(index, name, bytes) region_##index,
+ARENITE_MODEL_REGIONS(BUFFER)
+static uint8_t *const memory[] = {ARENITE_MODEL_REGIONS(START)};
 
 static arenite_link_t link_state;
 
