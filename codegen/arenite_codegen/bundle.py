@@ -17,8 +17,8 @@ from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.boards import Board, copy_support, load_board
-from arenite_codegen.emit import Emitted, emit
-from arenite_codegen.fit import check_fit, ram_of
+from arenite_codegen.emit import Emitted, emit, table_bytes
+from arenite_codegen.fit import check_fit, flash_of, ram_of
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
 from arenite_codegen.plan import Plan, make_plan
@@ -61,7 +61,7 @@ class RegionReport:
 
     Attributes:
         name: Of the memory, as the board file says.
-        holds: `arena`.
+        holds: `arena` or `weights`.
         bytes: That the model uses there.
         capacity_bytes: That are there for a model.
         traffic_bytes: That an inference reads and writes there, as `arenite_codegen.traffic` counts them.
@@ -166,7 +166,7 @@ def _bundle(
     vectors: int,
     say: Callable[[str], None],
 ) -> BundleReport:
-    check_fit(target, stages.plan, stages.emitted.weights_bytes, str(model))
+    check_fit(target, stages.plan, stages.emitted, str(model))
     if arena_bytes is not None and stages.plan.arena_bytes > arena_bytes:
         raise DoesNotFitError(
             f"the model needs an arena of {stages.plan.arena_bytes:,} bytes, {arena_bytes:,} are allowed "
@@ -194,7 +194,8 @@ def _plan_model(model: Path, board: Board, row_fed: bool, say: Callable[[str], N
     say("plan")
     plan = make_plan(network, schedule, ram_of(board))
     say("emit")
-    return _Stages(graph, network, schedule, plan, emit(network, schedule, plan))
+    flash = flash_of(board, table_bytes(network, schedule, plan))
+    return _Stages(graph, network, schedule, plan, emit(network, schedule, plan, flash=flash))
 
 
 def _is_bundle(place: Path) -> bool:
@@ -225,7 +226,7 @@ def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vec
         "arena_lower_bound_bytes": stages.plan.lower_bound_bytes,
         "weights_bytes": emitted.weights_bytes,
         "table_bytes": emitted.table_bytes,
-        "regions": region_rows(stages.plan),
+        "regions": region_rows(stages.plan, emitted.flash),
         "macs": stages.network.macs,
         "row_fed": stages.network.row_fed,
         "mac_factor": mac_factor(stages.network, stages.schedule),

@@ -3,26 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from arenite_codegen.constants import Pool
 from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read
 from arenite_codegen.plan import Place, Plan
+from arenite_codegen.regions import ANYWHERE, Memory, Region
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["Emitted", "emit"]
-
-Array = npt.NDArray[Any]
+__all__ = ["Emitted", "emit", "table_bytes"]
 
 RUNTIME_VERSION = 2
 # A place in C is one word: the region above this bit, the offset below.
 _REGION_SHIFT = 28
-_C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
 _DTYPE_CODES = {"int8": 0, "uint8": 1}
 
 
@@ -34,6 +32,7 @@ class Emitted:
         files: C text by file name.
         kernels: Names of the kernels that the model calls, sorted.
         weights_bytes: Constants: weights, biases, multipliers, tables.
+        flash: The weights' regions, fastest first.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
         max_pointers: Most row pointers that one step hands to a kernel.
     """
@@ -41,39 +40,9 @@ class Emitted:
     files: Mapping[str, str]
     kernels: tuple[str, ...]
     weights_bytes: int
+    flash: tuple[Region, ...]
     table_bytes: int
     max_pointers: int
-
-
-@dataclass(frozen=True)
-class _Constant:
-    """A C expression: the address of a constant, typed."""
-
-    c_type: str
-    word: int
-
-
-class _Pool:
-    """All constants as one array of 32-bit words; equal ones are stored once."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._found: dict[bytes, int] = {}
-        self.words = 0
-
-    def add(self, values: Array) -> _Constant:
-        data = np.ascontiguousarray(values).tobytes()
-        data += bytes(-len(data) % 4)
-        if data not in self._found:
-            self._found[data] = self.words
-            self._parts.append(data)
-            self.words += len(data) // 4
-        return _Constant(_C_TYPES[str(values.dtype)], self._found[data])
-
-    def lines(self) -> list[str]:
-        """The words as rows of C initialisers."""
-        words = np.frombuffer(b"".join(self._parts), "<u4").tolist()
-        return [", ".join(f"0x{w:08x}u" for w in words[i : i + 8]) + "," for i in range(0, len(words), 8)]
 
 
 class _RowTable:
@@ -87,17 +56,31 @@ class _RowTable:
             self.units += [offset // plan.row_unit for offset in offsets]
 
 
-def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenite_model") -> Emitted:
+def table_bytes(network: Network, schedule: Schedule, plan: Plan) -> int:
+    """Flash that layers, row schedule and row table take on a 32-bit target."""
+    reads = sum(len(layer.reads) for layer in network.layers)
+    return plan.table_bytes + 4 * len(schedule.steps) + 32 * len(network.layers) + 28 * reads
+
+
+def emit(
+    network: Network,
+    schedule: Schedule,
+    plan: Plan,
+    symbol: str = "arenite_model",
+    flash: Sequence[Memory] = (ANYWHERE,),
+) -> Emitted:
     """Render the model's C files.
 
     Args:
         symbol: Name of the model's `arenite_model_t`; several models with different names can be linked together.
+        flash: Where weights may lie; in the first lies the code.
     """
-    pool = _Pool()
+    pool = Pool(network, schedule, flash)
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
     kernels = tuple(sorted({layer.kernel for layer in network.layers} - {FEED}))
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
+    arrays = pool.arrays()
     context: dict[str, Any] = {
         "symbol": symbol,
         "version": RUNTIME_VERSION,
@@ -115,8 +98,7 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "row_fed": int(network.row_fed),
         "row_table": rows.units,
         "row_unit": plan.row_unit,
-        "word_lines": pool.lines(),
-        "words": max(1, pool.words),
+        "arrays": arrays,
         "max_pointers": max_pointers,
     }
     files = {
@@ -125,14 +107,13 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "weights.c": render("weights.c.j2", context),
         "arenite_limits.h": render("limits.h.j2", context),
     }
-    # Sizes of the runtime's structs with 32-bit pointers.
-    reads = sum(len(layer.reads) for layer in network.layers)
-    tables = plan.table_bytes + 4 * len(schedule.steps) + 32 * len(layers) + 28 * reads
-    return Emitted(files, kernels, 4 * pool.words, tables, max_pointers)
+    used = tuple(array.region for array in arrays)
+    tables = table_bytes(network, schedule, plan)
+    return Emitted(files, kernels, sum(region.bytes for region in used), used, tables, max_pointers)
 
 
 def _layer(
-    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: _Pool, rows: _RowTable
+    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: Pool, rows: _RowTable
 ) -> dict[str, Any]:
     value = network.values[layer.output]
     parameters = {
@@ -155,7 +136,7 @@ def _layer(
 
 
 def _read(
-    network: Network, schedule: Schedule, plan: Plan, read: Read, pool: _Pool, rows: _RowTable
+    network: Network, schedule: Schedule, plan: Plan, read: Read, pool: Pool, rows: _RowTable
 ) -> dict[str, Any]:
     value = network.values[read.value]
     constant = pool.add(value.data) if value.data is not None else None

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from arenite.errors import DoesNotFitError
 from arenite_codegen.boards import Board, MemoryRegion
+from arenite_codegen.emit import Emitted
 from arenite_codegen.plan import Plan
-from arenite_codegen.regions import Memory
+from arenite_codegen.regions import Memory, Region
 
-__all__ = ["KNOWN_NETWORKS", "check_fit", "ram_of"]
+__all__ = ["KNOWN_NETWORKS", "check_fit", "flash_of", "ram_of"]
 
 # Code, start-up and row tables beside the weights; a build measures the exact figure.
 CODE_BYTES = 32 * 1024
@@ -51,16 +52,29 @@ def _reserved_bytes(board: Board, region: MemoryRegion) -> int:
     return board.stack_bytes + (VARIABLE_BYTES if len(board.rams) > 1 else 0)
 
 
-def check_fit(board: Board, plan: Plan, weights_bytes: int, model: str) -> None:
+def flash_of(board: Board, table_bytes: int) -> tuple[Memory, ...]:
+    """The board's flash, in its file's order, as far as it is free for weights."""
+    return tuple(
+        Memory(region.name, max(0, region.length - _code_bytes(board, region, table_bytes)), region.word_cycles)
+        for region in board.flashes
+    )
+
+
+def _code_bytes(board: Board, region: MemoryRegion, table_bytes: int) -> int:
+    """What code takes of a flash region. Among several the weights fill the code's as well as they can: then its tables
+    are counted."""
+    if region != board.flash:
+        return 0
+    return CODE_BYTES + (table_bytes if len(board.flashes) > 1 else 0)
+
+
+def check_fit(board: Board, plan: Plan, emitted: Emitted, model: str) -> None:
     """Compare with the board's RAM and flash.
 
     Raises:
         DoesNotFitError: Naming each region that is too small, the bytes missing, and what fits instead.
     """
-    problems = _ram_problems(board, plan)
-    if weights_bytes + CODE_BYTES > board.flash.length:
-        what = f"weights {weights_bytes:,} + about {CODE_BYTES:,} of code"
-        problems.append(_problem(board.flash, weights_bytes + CODE_BYTES, what))
+    problems = _ram_problems(board, plan) + _flash_problems(board, emitted)
     if problems:
         raise DoesNotFitError(
             f"the model does not fit the board {board.name}: {'; '.join(problems)}", where=model, cure=_nearest(board)
@@ -68,17 +82,28 @@ def check_fit(board: Board, plan: Plan, weights_bytes: int, model: str) -> None:
 
 
 def _ram_problems(board: Board, plan: Plan) -> list[str]:
+    reserved = {region.name: _reserved_bytes(board, region) for region in board.rams}
+    return _problems(board.rams, plan.regions, reserved, "arena {:,}", "stack and variables {:,}")
+
+
+def _flash_problems(board: Board, emitted: Emitted) -> list[str]:
+    reserved = {region.name: _code_bytes(board, region, emitted.table_bytes) for region in board.flashes}
+    return _problems(board.flashes, emitted.flash, reserved, "weights {:,}", "about {:,} of code")
+
+
+def _problems(
+    there: tuple[MemoryRegion, ...], used: tuple[Region, ...], reserved: dict[str, int], holds: str, beside: str
+) -> list[str]:
     """Each region that is too small; beside it, how full the others are."""
-    by_name = {region.name: region for region in board.rams}
+    by_name = {region.name: region for region in there}
     too_small, others = [], []
-    for used in plan.regions:
-        region = by_name[used.name]
-        reserved = _reserved_bytes(board, region)
-        if used.bytes + reserved > region.length:
-            what = f"arena {used.bytes:,}" + (f" + stack and variables {reserved:,}" if reserved else "")
-            too_small.append(_problem(region, used.bytes + reserved, what))
+    for part in used:
+        region, taken = by_name[part.name], reserved[part.name]
+        if part.bytes + taken > region.length:
+            what = holds.format(part.bytes) + (f" + {beside.format(taken)}" if taken else "")
+            too_small.append(_problem(region, part.bytes + taken, what))
         else:
-            others.append(f"region {used.name} (ram) is used up to {used.bytes:,} of {used.capacity_bytes:,} bytes")
+            others.append(f"region {part.name} ({region.kind}) holds {part.bytes:,} of {part.capacity_bytes:,} bytes")
     return too_small + others if too_small else []
 
 
@@ -94,7 +119,7 @@ def _nearest(board: Board) -> str:
     for network in KNOWN_NETWORKS:
         if (
             network.arena_bytes <= max(memory.capacity_bytes for memory in ram_of(board))
-            and network.weights_bytes + CODE_BYTES <= board.flash.length
+            and network.weights_bytes + CODE_BYTES <= board.flash_bytes
         ):
             return (
                 f"The nearest image network that fits is {network.name} in INT8 "

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from arenite_codegen.network import Network
 from arenite_codegen.packing import least_bytes
 from arenite_codegen.placement import Block, make_blocks
-from arenite_codegen.regions import ANYWHERE, Memory, Share, distribute
+from arenite_codegen.regions import ANYWHERE, Memory, Region, Share, distribute
 from arenite_codegen.row_placement import row_unit
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.traffic import block_traffic
 
-__all__ = ["Place", "Plan", "Region", "make_plan"]
+__all__ = ["Place", "Plan", "make_plan"]
 
 
 class Place(NamedTuple):
@@ -23,30 +23,6 @@ class Place(NamedTuple):
 
     region: int
     offset: int
-
-
-@dataclass(frozen=True)
-class Region:
-    """A part of the model's memory.
-
-    Attributes:
-        name: Of the board's memory that it lies in.
-        bytes: From its start to the end of what lies highest.
-        capacity_bytes: What that memory has for the model.
-        traffic_bytes: Bytes that an inference reads and writes there, as `traffic` counts them.
-        word_cycles: Core cycles that 32 bits take there on average, as the board file says.
-    """
-
-    name: str
-    bytes: int
-    capacity_bytes: int
-    traffic_bytes: int
-    word_cycles: int
-
-    @property
-    def traffic_cycles(self) -> int:
-        """Core cycles that the traffic takes if it moves in words: modelled, not measured."""
-        return -(-self.traffic_bytes // 4) * self.word_cycles
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from arenite_codegen.packing import Packing, least_bytes, pack
 from arenite_codegen.placement import ALIGNMENT, Block, Forbidden, forbidden_differences, search
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["ANYWHERE", "Memory", "Share", "distribute"]
+__all__ = ["ANYWHERE", "Memory", "Region", "Share", "distribute"]
 
 # Orders that the search tries, beside its own, before blocks count as not packable.
 TRIES = 12
@@ -34,11 +34,35 @@ PATIENCE = 40
 
 @dataclass(frozen=True)
 class Memory:
-    """RAM for a model: `capacity_bytes` of it, where reading 32 bits takes `word_cycles` on average."""
+    """RAM or flash for a model: `capacity_bytes` of it, where reading 32 bits takes `word_cycles` on average."""
 
     name: str
     capacity_bytes: int
     word_cycles: int = 1
+
+
+@dataclass(frozen=True)
+class Region:
+    """What a model uses of one memory.
+
+    Attributes:
+        name: Of that memory.
+        bytes: Used, from the start to the end of what lies highest.
+        capacity_bytes: What that memory has for the model.
+        traffic_bytes: Bytes that an inference reads and writes there, as `traffic` counts them.
+        word_cycles: Core cycles that 32 bits take there on average, as the board file says.
+    """
+
+    name: str
+    bytes: int
+    capacity_bytes: int
+    traffic_bytes: int
+    word_cycles: int
+
+    @property
+    def traffic_cycles(self) -> int:
+        """Core cycles that the traffic takes if it moves in words: modelled, not measured."""
+        return -(-self.traffic_bytes // 4) * self.word_cycles
 
 
 @dataclass(frozen=True)

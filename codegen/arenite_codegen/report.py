@@ -9,6 +9,7 @@ from arenite.tflite_graph import Graph, printable
 from arenite_codegen.network import Network
 from arenite_codegen.placement import Block
 from arenite_codegen.plan import Place, Plan
+from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 
 __all__ = ["arena_text", "operator_rows", "region_rows"]
@@ -35,19 +36,20 @@ def operator_rows(graph: Graph, network: Network, schedule: Schedule) -> list[di
     return rows
 
 
-def region_rows(plan: Plan) -> list[dict[str, Any]]:
-    """One row for each region of the model's memory; `cycles` are modelled."""
+def region_rows(plan: Plan, flash: tuple[Region, ...]) -> list[dict[str, Any]]:
+    """One row for each memory that the model uses; the cycles are modelled."""
+    parts = [("arena", region) for region in plan.regions] + [("weights", region) for region in flash]
     return [
         {
             "name": region.name,
-            "holds": "arena",
+            "holds": holds,
             "bytes": region.bytes,
             "capacity_bytes": region.capacity_bytes,
             "traffic_bytes": region.traffic_bytes,
             "word_cycles": region.word_cycles,
             "modelled_cycles": region.traffic_cycles,
         }
-        for region in plan.regions
+        for holds, region in parts
     ]
 
 

@@ -2,10 +2,13 @@
 """An independent witness of a plan: replays the row schedule on memory whose every byte remembers what it holds.
 
 It shares no code with the scheduler or the planner. It follows the steps as the C runtime does, from ring sizes and
-offsets alone, and fails when a step reads a byte that no longer is, or never was, the byte that it means.
+offsets alone, and fails when a step reads a byte that no longer is, or never was, the byte that it means. On the way it
+adds up what kernels read and write in each region.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_right
 
 import numpy as np
 
@@ -22,9 +25,15 @@ _SCRATCH = 1 << 56
 _COUNTERS = (1 << 57) + 1
 
 
-def replay(network: Network, schedule: Schedule, plan: Plan) -> None:
-    """Run the whole batch; raises AssertionError at the first byte that is not what its reader expects."""
-    _Replay(network, schedule, plan).run()
+def replay(network: Network, schedule: Schedule, plan: Plan) -> list[int]:
+    """Run the whole batch; raises AssertionError at the first byte that is not what its reader expects.
+
+    Returns:
+        For each region, the bytes of the rows and scratch that kernels read and write there, and of the row counters.
+    """
+    checker = _Replay(network, schedule, plan)
+    checker.run()
+    return checker.traffic
 
 
 class _Replay:
@@ -36,6 +45,7 @@ class _Replay:
             self.bases.append(end)
             end += region.bytes + _GAP
         self.arena = np.full(end, -1, np.int64)
+        self.traffic = [0] * len(plan.regions)
 
     def run(self) -> None:
         for io in self.network.inputs if not self.network.row_fed else ():
@@ -48,6 +58,7 @@ class _Replay:
         assert self.plan.counters.offset + 2 * len(self.network.layers) <= self._size(self.plan.counters.region)
         self.arena[counters] = _COUNTERS
         for item in range(self.network.batch):
+            self._count(at, 2 * len(self.network.layers))
             self._run_item(item)
             assert (self.arena[counters] == _COUNTERS).all(), "the row counters were overwritten"
         for io in self.network.outputs:
@@ -68,15 +79,21 @@ class _Replay:
     def _step(self, layer: Layer, step: int, item: int) -> None:
         where = f"step {step} of layer {layer.index} {layer.kind}"
         spans = [span for read in layer.reads for span in self._check_read(read, step, item, where)]
+        for low, high in spans:
+            self._count(low, high - low)
+        self._count(self._at(self.plan.counters), 2 + 2)
         writes = layer.mode is Mode.ROW or step == layer.steps - 1
         out = self._out_span(layer, step, item)
         if layer.scratch_bytes:
             self._use_scratch(layer, step, where, spans, out if writes else None)
+            self._count(self._at(self.plan.scratch[layer.index]), 2 * layer.scratch_bytes)
         if writes:
             self._check_overlay(layer, step, item, out, where)
             row = step if layer.mode is Mode.ROW else 0
             size = self.network.values[layer.output].row_bytes
             self._write(layer.output, item, row * size, size)
+            if layer.kernel != FEED:
+                self._count(out[0], size)
 
     def _check_read(self, read: Read, step: int, item: int, where: str) -> list[tuple[int, int]]:
         value = self.network.values[read.value]
@@ -125,6 +142,9 @@ class _Replay:
             return self.bases[self.plan.row_regions[value]] + self.plan.rows[value][row]
         start = self._at(self.plan.values[value])
         return start + item * self.network.values[value].item_bytes + row % ring * row_bytes
+
+    def _count(self, start: int, size: int) -> None:
+        self.traffic[bisect_right(self.bases, start) - 1] += size
 
     def _at(self, place: Place) -> int:
         return self.bases[place.region] + place.offset

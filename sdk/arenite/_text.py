@@ -93,8 +93,8 @@ def bundle(report: BundleReport) -> list[str]:
 
 
 def _regions(report: BundleReport) -> list[str]:
-    """Where the parts lie, unless all lie in one memory."""
-    if len(report.regions) == 1:
+    """Which memories are used, where there are several for one purpose."""
+    if len(report.regions) == len({r.holds for r in report.regions}):
         return []
     head = ("", "region", "holds", "bytes", "of", "traffic", "cycles (modelled)")
     rows: list[tuple[str, ...]] = [head]
