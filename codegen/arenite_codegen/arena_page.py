@@ -58,14 +58,14 @@ def arena_page(network: Network, schedule: Schedule, plan: Plan, title: str) -> 
         "ticks_x": [(step, step * scale_x) for step in _ticks(steps)],
         "ticks_y": [(size, size * scale_y) for size in _ticks(plan.arena_bytes)],
         "regions": plan.regions,
-        "borders_y": [(region.name, base * scale_y) for region, base in zip(plan.regions, _bases(plan), strict=True)],
+        "borders_y": [(region.name, base * scale_y) for region, base in zip(plan.arena, _bases(plan), strict=True)],
     }
     return render("arena.html.j2", context)
 
 
 def _bases(plan: Plan) -> list[int]:
     """Where each region starts in the picture, in bytes."""
-    return list(accumulate((region.bytes for region in plan.regions[:-1]), initial=0))
+    return list(accumulate((region.bytes for region in plan.arena[:-1]), initial=0))
 
 
 def _pieces(plan: Plan, block: Block, place: Place) -> Iterator[tuple[int, int, int, int]]:
@@ -100,7 +100,7 @@ def _band(
         "path": "".join(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h-{w:.1f}z" for x, y, w, h in rectangles),
         "area": area,
         "hue": round(number * HUE_STEP % 360),
-        "text": _text(network, schedule, plan, block) + (f", in {region}" if len(plan.regions) > 1 else ""),
+        "text": _text(network, schedule, plan, block) + (f", in {region}" if len(plan.arena) > 1 else ""),
         "label": printable(block.name, 24) if is_labelled else "",
         "label_x": sum((x + w / 2) * w * h for x, _, w, h in rectangles) / area,
         "label_y": sum((y + h / 2) * w * h for _, y, w, h in rectangles) / area,

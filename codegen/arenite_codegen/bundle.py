@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
@@ -17,6 +17,7 @@ from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.boards import Board, copy_support, load_board
+from arenite_codegen.caller_memory import caller_memory, keep_inputs
 from arenite_codegen.emit import Emitted, emit, table_bytes
 from arenite_codegen.fit import check_fit, flash_of, ram_of
 from arenite_codegen.legalise import legalise
@@ -61,7 +62,7 @@ class RegionReport:
 
     Attributes:
         name: Of the memory, as the board file says.
-        holds: `arena` or `weights`.
+        holds: `arena`, `weights`, or, in the caller's memory, such as `input 0`.
         bytes: That the model uses there.
         capacity_bytes: That are there for a model.
         traffic_bytes: That an inference reads and writes there, as `arenite_codegen.traffic` counts them.
@@ -126,6 +127,9 @@ def bundle(
     *,
     arena_bytes: int | None = None,
     row_fed: bool = False,
+    caller_inputs: bool | Sequence[int] = False,
+    caller_outputs: bool | Sequence[int] = False,
+    keep_input: bool = False,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -138,6 +142,9 @@ def bundle(
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
         row_fed: Take the input row by row, so that the frame is never stored.
+        caller_inputs, caller_outputs: Positions of those whose memory the application gives at run time, or True for
+            all: they are not in the arena, and a run does not overwrite such an input.
+        keep_input: No run overwrites an input, wherever it lies.
         vectors: Random golden vectors, beside those that the model's contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
@@ -146,12 +153,19 @@ def bundle(
         ModelError: The file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
         ContractError: Its contract is damaged.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
-        UsageError: Writing `out_dir` would remove the model, the current folder or somebody else's files.
+        UsageError: Writing `out_dir` would remove the model, the current folder or somebody else's files; there is no
+            such input or output; an input that is fed row by row is to be kept or to lie in the caller's memory.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
     target, place = load_board(board), output_folder(out_dir, Path(model), _is_bundle, force)
     with (progress or silent()).step(f"bundle {Path(model).name} for {target.name}") as step:
-        stages = _plan_model(Path(model), target, row_fed, step.note)
+
+        def adapt(network: Network) -> Network:
+            network = feed_by_rows(network, str(model)) if row_fed else network
+            network = keep_inputs(network) if keep_input else network
+            return caller_memory(network, caller_inputs, caller_outputs)
+
+        stages = _plan_model(Path(model), target, adapt, step.note)
         report = _bundle(Path(model), stages, target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
@@ -182,13 +196,13 @@ def _bundle(
     return _report(place, target, stages, golden, manifest)
 
 
-def _plan_model(model: Path, board: Board, row_fed: bool, say: Callable[[str], None]) -> _Stages:
+def _plan_model(
+    model: Path, board: Board, adapt: Callable[[Network], Network], say: Callable[[str], None]
+) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
-    network = legalise(graph)
-    if row_fed:
-        network = feed_by_rows(network, str(model))
+    network = adapt(legalise(graph))
     say("schedule")
     schedule = make_schedule(network)
     say("plan")
@@ -229,6 +243,7 @@ def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vec
         "regions": region_rows(stages.plan, emitted.flash),
         "macs": stages.network.macs,
         "row_fed": stages.network.row_fed,
+        "keep_input": stages.network.keep_input,
         "mac_factor": mac_factor(stages.network, stages.schedule),
         "inputs": [_io(io) for io in stages.network.inputs],
         "outputs": [_io(io) for io in stages.network.outputs],

@@ -94,7 +94,7 @@ class Pool:
     def _array(self, index: int, memory: Memory) -> ConstantArray:
         traffic = sum(self._traffic[data] for data in self._parts[index])
         size = 4 * self._words[index]
-        region = Region(memory.name, size, memory.capacity_bytes, traffic, memory.word_cycles)
+        region = Region(memory.name, "weights", size, memory.capacity_bytes, traffic, memory.word_cycles)
         section = WEIGHTS_SECTION + ("" if memory == self._code_memory else f".{memory.name}")
         return ConstantArray(region, section, b"".join(self._parts[index]))
 

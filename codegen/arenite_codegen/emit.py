@@ -87,7 +87,7 @@ def emit(
         "arena_bytes": plan.arena_bytes,
         "batch": network.batch,
         "regions": plan.regions,
-        "one_arena": len(plan.regions) == 1 and symbol == "arenite_model",
+        "one_arena": len(plan.arena) == 1 and symbol == "arenite_model",
         "counters_place": _word(plan.counters),
         "inputs": [_io(io, plan) for io in network.inputs],
         "outputs": [_io(io, plan) for io in network.outputs],

@@ -83,7 +83,7 @@ def check_fit(board: Board, plan: Plan, emitted: Emitted, model: str) -> None:
 
 def _ram_problems(board: Board, plan: Plan) -> list[str]:
     reserved = {region.name: _reserved_bytes(board, region) for region in board.rams}
-    return _problems(board.rams, plan.regions, reserved, "arena {:,}", "stack and variables {:,}")
+    return _problems(board.rams, plan.arena, reserved, "arena {:,}", "stack and variables {:,}")
 
 
 def _flash_problems(board: Board, emitted: Emitted) -> list[str]:

@@ -64,9 +64,9 @@ class Block:
 
 
 def make_blocks(network: Network, schedule: Schedule) -> list[Block]:
-    """All blocks of a schedule; the row counters are the last."""
+    """All blocks of a schedule but those in the caller's memory; the row counters are the last."""
     timeline = schedule.timeline
-    blocks = [_value_block(network, schedule, index) for index in sorted(timeline.born)]
+    blocks = [_value_block(network, schedule, index) for index in sorted(timeline.born.keys() - network.caller_values)]
     for layer, (first, last) in sorted(timeline.scratch.items()):
         size = network.layers[layer].scratch_bytes
         blocks.append(_whole(f"scratch of layer {layer}", None, layer, size, first, last))

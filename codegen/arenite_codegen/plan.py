@@ -13,7 +13,7 @@ from arenite_codegen.placement import Block, make_blocks
 from arenite_codegen.regions import ANYWHERE, Memory, Region, Share, distribute
 from arenite_codegen.row_placement import row_unit
 from arenite_codegen.schedule import Schedule
-from arenite_codegen.traffic import block_traffic
+from arenite_codegen.traffic import block_traffic, value_traffic
 
 __all__ = ["Place", "Plan", "make_plan"]
 
@@ -30,9 +30,9 @@ class Plan:
     """Places of everything.
 
     Attributes:
-        arena_bytes: Everything included: inputs, outputs, rows, scratch, row counters, in all regions.
+        arena_bytes: Everything but the caller's memory: inputs, outputs, rows, scratch, row counters, in all regions.
         lower_bound_bytes: Bytes alive at the worst moment of this schedule, counters included.
-        regions: The model's memory, fastest first.
+        regions: The model's memory: the parts of the arena, fastest first, then what the caller gives.
         values: Place of each value that lies in one piece, as a ring or as a whole.
         rows: For each other value, the offset of each of its rows in its region.
         row_regions: Regions of these values.
@@ -54,6 +54,11 @@ class Plan:
     blocks: tuple[tuple[Block, Place], ...]
 
     @property
+    def arena(self) -> tuple[Region, ...]:
+        """The arena's parts."""
+        return tuple(region for region in self.regions if region.holds == "arena")
+
+    @property
     def table_bytes(self) -> int:
         """Flash that the row table takes."""
         return 2 * sum(map(len, self.rows.values()))
@@ -71,10 +76,8 @@ def make_plan(network: Network, schedule: Schedule, memories: Sequence[Memory] =
     bound = least_bytes(network, blocks)
     unit = row_unit(bound)
     shares = distribute(network, schedule, blocks, traffic, memories, unit)
-    return _plan(blocks, traffic, shares, bound, unit)
-
-
-def _plan(blocks: list[Block], traffic: list[int], shares: list[Share], bound: int, unit: int) -> Plan:
+    arena = tuple(_part(share, traffic) for share in shares)
+    callers = _caller_regions(network, schedule, arena, memories)
     places = {
         i: Place(region, offset)
         for region, share in enumerate(shares)
@@ -82,12 +85,13 @@ def _plan(blocks: list[Block], traffic: list[int], shares: list[Share], bound: i
     }
     placed = tuple((block, places[i]) for i, block in enumerate(blocks))
     rows = {value: offsets for share in shares for value, offsets in share.packing.rows.items()}
-    arena_bytes = sum(share.packing.bytes for share in shares)
+    values = {b.value: place for b, place in placed if b.value is not None and b.value not in rows}
+    arena_bytes = sum(part.bytes for part in arena)
     return Plan(
         arena_bytes=arena_bytes,
         lower_bound_bytes=min(bound, arena_bytes),
-        regions=tuple(_region(share, traffic) for share in shares),
-        values={b.value: place for b, place in placed if b.value is not None and b.value not in rows},
+        regions=(*arena, *callers.values()),
+        values=values | {value: Place(len(arena) + i, 0) for i, value in enumerate(callers)},
         rows=rows,
         row_regions={value: region for region, share in enumerate(shares) for value in share.packing.rows},
         row_unit=unit if rows else 1,
@@ -97,11 +101,34 @@ def _plan(blocks: list[Block], traffic: list[int], shares: list[Share], bound: i
     )
 
 
-def _region(share: Share, traffic: list[int]) -> Region:
+def _part(share: Share, traffic: list[int]) -> Region:
     return Region(
         name=share.memory.name,
+        holds="arena",
         bytes=share.packing.bytes,
         capacity_bytes=share.memory.capacity_bytes,
         traffic_bytes=sum(traffic[i] for i in share.blocks),
         word_cycles=share.memory.word_cycles,
     )
+
+
+def _caller_regions(
+    network: Network, schedule: Schedule, arena: tuple[Region, ...], memories: Sequence[Memory]
+) -> dict[int, Region]:
+    """A region for each value in the caller's memory.
+
+    Where that will lie is the caller's choice. Named is the fastest memory that has room for it beside the arena, or
+    else the emptiest: there the application of the bundle has its buffer.
+    """
+    traffic, found = value_traffic(network, schedule), dict[int, Region]()
+    free = {m.name: m.capacity_bytes - sum(part.bytes for part in arena if part.name == m.name) for m in memories}
+    ranked = sorted(memories, key=lambda memory: memory.word_cycles)
+    named = [(f"input {i}", io.value) for i, io in enumerate(network.inputs)]
+    named += [(f"output {i}", io.value) for i, io in enumerate(network.outputs)]
+    for name, index in named:
+        if index in network.caller_values and index not in found:
+            size = network.values[index].items * network.values[index].bytes
+            home = next((m for m in ranked if size <= free[m.name]), max(ranked, key=lambda m: free[m.name]))
+            free[home.name] -= size
+            found[index] = Region(home.name, name, size, home.capacity_bytes, traffic[index], home.word_cycles)
+    return found

@@ -47,6 +47,7 @@ class Region:
 
     Attributes:
         name: Of that memory.
+        holds: `arena`, `weights`, or what of the caller's, such as `input 0`.
         bytes: Used, from the start to the end of what lies highest.
         capacity_bytes: What that memory has for the model.
         traffic_bytes: Bytes that an inference reads and writes there, as `traffic` counts them.
@@ -54,6 +55,7 @@ class Region:
     """
 
     name: str
+    holds: str
     bytes: int
     capacity_bytes: int
     traffic_bytes: int

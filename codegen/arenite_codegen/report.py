@@ -37,19 +37,21 @@ def operator_rows(graph: Graph, network: Network, schedule: Schedule) -> list[di
 
 
 def region_rows(plan: Plan, flash: tuple[Region, ...]) -> list[dict[str, Any]]:
-    """One row for each memory that the model uses; the cycles are modelled."""
-    parts = [("arena", region) for region in plan.regions] + [("weights", region) for region in flash]
+    """One row for each memory that the model uses: those of the C array `memory` in its order, then flash.
+
+    The cycles are modelled.
+    """
     return [
         {
             "name": region.name,
-            "holds": holds,
+            "holds": region.holds,
             "bytes": region.bytes,
             "capacity_bytes": region.capacity_bytes,
             "traffic_bytes": region.traffic_bytes,
             "word_cycles": region.word_cycles,
             "modelled_cycles": region.traffic_cycles,
         }
-        for holds, region in parts
+        for region in (*plan.regions, *flash)
     ]
 
 
@@ -61,10 +63,14 @@ def arena_text(network: Network, schedule: Schedule, plan: Plan) -> str:
         + (", ".join(printable(network.values[v].name, 40) for v in schedule.materialised) or "nothing"),
     ]
     for position, region in enumerate(plan.regions):
+        moved = f"an inference moves {region.traffic_bytes:,} here"
+        if region.holds != "arena":
+            lines += ["", f"{region.holds}: {region.bytes:,} bytes in the caller's memory; {moved}"]
+            continue
+        cycles = f"{region.traffic_cycles:,} cycles at {region.word_cycles} a word, modelled"
         lines += [
             "",
-            f"region {region.name}: {region.bytes:,} of {region.capacity_bytes:,} bytes; an inference moves "
-            f"{region.traffic_bytes:,} here, {region.traffic_cycles:,} cycles at {region.word_cycles} a word, modelled",
+            f"region {region.name}: {region.bytes:,} of {region.capacity_bytes:,} bytes; {moved}, {cycles}",
             f"{'from':>9} {'to':>9} {'rows':>9} {'steps':>13}  block",
             *_block_lines(network, schedule, plan, position),
         ]

@@ -15,7 +15,7 @@ from arenite_codegen.network import FEED, Layer, Mode, Network, Read, Role
 from arenite_codegen.placement import COUNTER_BYTES, Block
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["block_traffic", "read_bytes", "steps_run"]
+__all__ = ["block_traffic", "read_bytes", "steps_run", "value_traffic"]
 
 
 def steps_run(schedule: Schedule) -> Counter[int]:
@@ -33,23 +33,30 @@ def read_bytes(read: Read, steps: int) -> int:
 
 def block_traffic(network: Network, schedule: Schedule, blocks: list[Block]) -> list[int]:
     """Bytes that an inference, the whole batch, reads and writes in each block."""
-    steps = steps_run(schedule)
-    values: Counter[int] = Counter()
+    steps, values = steps_run(schedule), value_traffic(network, schedule)
     scratch = {layer.index: 2 * layer.scratch_bytes * steps[layer.index] for layer in network.layers}
-    for layer in network.layers:
-        for read in layer.reads:
-            if network.values[read.value].role is not Role.CONSTANT:
-                values[read.value] += read_bytes(read, steps[layer.index])
-        if layer.kernel != FEED:
-            values[layer.output] += _rows_written(layer, steps[layer.index]) * network.values[layer.output].row_bytes
     counters = COUNTER_BYTES * (2 * sum(steps.values()) + len(network.layers))
 
     def of(block: Block) -> int:
         if block.value is not None:
             return values[block.value]
-        return counters if block.layer is None else scratch[block.layer]
+        return network.batch * (counters if block.layer is None else scratch[block.layer])
 
-    return [network.batch * of(block) for block in blocks]
+    return [of(block) for block in blocks]
+
+
+def value_traffic(network: Network, schedule: Schedule) -> Counter[int]:
+    """Bytes that an inference, the whole batch, reads and writes of each value."""
+    steps, found = steps_run(schedule), Counter[int]()
+    for layer in network.layers:
+        count = steps[layer.index]
+        for read in layer.reads:
+            if network.values[read.value].role is not Role.CONSTANT:
+                found[read.value] += network.batch * read_bytes(read, count)
+        if layer.kernel != FEED:
+            size = network.values[layer.output].row_bytes
+            found[layer.output] += network.batch * _rows_written(layer, count) * size
+    return found
 
 
 def _rows_written(layer: Layer, steps: int) -> int:

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +39,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def proven(model: Path, board: str | Path, folder: Path, on: str = "unicorn") -> BundleReport:
+def proven(model: Path, board: str | Path, folder: Path, on: str = "unicorn", **options: Any) -> BundleReport:
     """Bundles, builds and verifies; the outputs must be identical."""
-    report = bundle(model, board, folder, vectors=1)
+    report = bundle(model, board, folder, vectors=2, **options)
     build(folder)
     proof = verify(folder, on=on)
     assert proof.identical
@@ -85,6 +86,13 @@ def test_a_network_runs_in_several_memories(model: Path, tmp_path: Path, board: 
         assert region.modelled_cycles == -(-region.traffic_bytes // 4) * region.word_cycles
         if region.holds == "arena":
             assert f"region {region.name}: {region.bytes:,} of {region.capacity_bytes:,} bytes" in text
+
+
+def test_the_application_has_buffers_for_memory_of_the_caller(model: Path, tmp_path: Path) -> None:
+    report = proven(model, REGIONS, tmp_path / "b", caller_inputs=True, caller_outputs=True)
+    found = {r.holds: (r.name, r.bytes) for r in report.regions if r.holds not in ("arena", "weights")}
+    # The frame does not fit beside the arena in the DTCM; the ten logits do.
+    assert found == {"input 0": ("sram", 96 * 96 * 3), "output 0": ("dtcm", 10)}
 
 
 def test_qemu_agrees(model: Path, tmp_path: Path) -> None:

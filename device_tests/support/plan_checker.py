@@ -65,6 +65,11 @@ class _Replay:
             value = self.network.values[io.value]
             for item in range(value.items):
                 self._expect(io.value, item, 0, value.bytes, "a finished output")
+        for io in self.network.inputs:
+            if self.network.keep_input or io.value in self.network.caller_values:
+                value = self.network.values[io.value]
+                for item in range(value.items):
+                    self._expect(io.value, item, 0, value.bytes, "an input that is kept")
 
     def _run_item(self, item: int) -> None:
         steps = [0] * len(self.network.layers)

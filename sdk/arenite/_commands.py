@@ -49,6 +49,9 @@ def bundle(arguments: argparse.Namespace) -> int:
         arguments.out,
         arena_bytes=arguments.arena_bytes,
         row_fed=arguments.row_fed,
+        caller_inputs=_positions(arguments.caller_input),
+        caller_outputs=_positions(arguments.caller_output),
+        keep_input=arguments.keep_input,
         force=arguments.force,
         progress=_progress(),
     )
@@ -86,6 +89,10 @@ def doctor(arguments: argparse.Namespace) -> int:
     report = arenite.doctor()
     _show(arguments, report, _text.diagnosis)
     return _YES if report.healthy else _NO
+
+
+def _positions(chosen: list[int | None]) -> bool | list[int]:
+    return None in chosen or [position for position in chosen if position is not None]
 
 
 def _samples(paths: list[str] | None) -> str | list[str] | None:

@@ -93,8 +93,8 @@ def bundle(report: BundleReport) -> list[str]:
 
 
 def _regions(report: BundleReport) -> list[str]:
-    """Which memories are used, where there are several for one purpose."""
-    if len(report.regions) == len({r.holds for r in report.regions}):
+    """Which memories are used, if more than one of RAM and one of flash."""
+    if [r.holds for r in report.regions] == ["arena", "weights"]:
         return []
     head = ("", "region", "holds", "bytes", "of", "traffic", "cycles (modelled)")
     rows: list[tuple[str, ...]] = [head]
