@@ -3,7 +3,7 @@
 
 Two packings are made. In the first each value is a ring at one offset, which costs no flash. In the second each row has
 a place of its own, from a table, which packs closer: a ring keeps a slot for a row that is gone. The second is taken
-when the RAM that it saves is worth its table.
+when the RAM that it saves is worth its table, or when it alone fits.
 """
 
 from __future__ import annotations
@@ -48,19 +48,22 @@ def least_bytes(network: Network, blocks: list[Block]) -> int:
     return int(live_profile(blocks).max(initial=0))
 
 
-def pack(network: Network, schedule: Schedule, blocks: list[Block], unit: int) -> Packing:
+def pack(network: Network, schedule: Schedule, blocks: list[Block], capacity_bytes: int, unit: int) -> Packing:
     """The better packing; the result is the same on every machine.
 
     Args:
+        capacity_bytes: What there is; more is used where neither packing fits.
         unit: Offsets of scattered rows are multiples of this.
     """
     bound = least_bytes(network, blocks)
     offsets, size = search(blocks, forbidden_differences(network, schedule, blocks), bound)
     rings = Packing(size, tuple(offsets), {})
     scattered = _scattered(network, schedule, blocks, bound, unit) if size > bound else None
-    if scattered is not None and FLASH_PER_RAM * (rings.bytes - scattered.bytes) > scattered.table_bytes:
-        return scattered
-    return rings
+    if scattered is None or scattered.bytes >= rings.bytes:
+        return rings
+    is_worth_it = FLASH_PER_RAM * (rings.bytes - scattered.bytes) > scattered.table_bytes
+    alone_fits = scattered.bytes <= capacity_bytes < rings.bytes
+    return scattered if is_worth_it or alone_fits else rings
 
 
 def _scattered(network: Network, schedule: Schedule, blocks: list[Block], bound: int, unit: int) -> Packing | None:

@@ -7,8 +7,8 @@ The fastest region gets what moves most bytes an inference, weighed by the cycle
 2. Otherwise blocks go, those first that move most bytes for each byte that they occupy, into the fastest region where
    they can still be packed with what is there.
 3. If that leaves a block without a place, the largest go first instead.
-4. Then a block is moved to a faster region, or changes places with one there that moves fewer bytes, as long as this
-   helps or until the tries are used up.
+4. Then a block is moved to a faster region, or changes places with one or two there that move fewer bytes, as long as
+   this helps or until the tries are used up.
 
 Whether blocks can be packed is tried, by the search that also makes the plan. This is a heuristic: it does not say how
 far from the best choice it may be.
@@ -18,17 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 
 from arenite_codegen.network import Network
 from arenite_codegen.packing import Packing, least_bytes, pack
 from arenite_codegen.placement import ALIGNMENT, Block, Forbidden, forbidden_differences, search
+from arenite_codegen.row_placement import place_rows
 from arenite_codegen.schedule import Schedule
 
 __all__ = ["ANYWHERE", "Memory", "Region", "Share", "distribute"]
 
 # Orders that the search tries, beside its own, before blocks count as not packable.
 TRIES = 12
-# Failed packings that the improvement may spend.
+# Packings of single rows, and then failed packings, that the choice may spend.
+SCATTERINGS = 40
 PATIENCE = 40
 
 
@@ -95,12 +98,12 @@ def distribute(
     everything = _whole(network, schedule, blocks, ranked, unit)
     if everything is not None:
         return [everything]
-    spread = _Spread(network, schedule, blocks, traffic, ranked)
+    spread = _Spread(network, schedule, blocks, traffic, ranked, unit)
     shares = []
     for memory, members in zip(ranked, spread.choose(), strict=True):
         chosen = tuple(sorted(members))
         if chosen:
-            packing = pack(network, schedule, [blocks[i] for i in chosen], unit)
+            packing = pack(network, schedule, [blocks[i] for i in chosen], memory.capacity_bytes, unit)
             shares.append(Share(memory, chosen, packing))
     return shares
 
@@ -115,7 +118,7 @@ def _whole(
         fastest = ranked
     if not fastest:
         return None
-    packing = pack(network, schedule, blocks, unit)
+    packing = pack(network, schedule, blocks, max(memory.capacity_bytes for memory in fastest), unit)
     for memory in fastest:
         if packing.bytes <= memory.capacity_bytes or len(ranked) == 1:
             return Share(memory, tuple(range(len(blocks))), packing)
@@ -130,11 +133,13 @@ class _Spread:
         blocks: list[Block],
         traffic: Sequence[int],
         ranked: list[Memory],
+        unit: int,
     ) -> None:
-        self._network, self._blocks, self._traffic, self._ranked = network, blocks, traffic, ranked
+        self._network, self._schedule, self._unit = network, schedule, unit
+        self._blocks, self._traffic, self._ranked = blocks, traffic, ranked
         self._forbidden = forbidden_differences(network, schedule, blocks)
         self._known: dict[tuple[frozenset[int], int], bool] = {}
-        self._failures = 0
+        self._scatterings = self._failures = 0
 
     def choose(self) -> list[set[int]]:
         """For each memory its blocks."""
@@ -180,12 +185,13 @@ class _Spread:
         return False
 
     def _promote(self, members: list[set[int]], i: int, slow: int, fast: int) -> bool:
-        """Move a block to a faster memory, alone or against one that moves fewer bytes."""
+        """Move a block to a faster memory, alone or against one or two that together move fewer bytes."""
         if self._ranked[fast].word_cycles == self._ranked[slow].word_cycles or not self._traffic[i]:
             return False
         traffic = self._traffic
         weaker = sorted((j for j in members[fast] if traffic[j] < traffic[i]), key=lambda j: (traffic[j], j))
-        for exchanged in (set[int](), *({j} for j in weaker)):
+        pairs = ((j, k) for j, k in combinations(weaker, 2) if traffic[j] + traffic[k] < traffic[i])
+        for exchanged in map(set, chain([()], ((j,) for j in weaker), pairs)):
             if self._failures >= PATIENCE:
                 return False
             now_fast, now_slow = (members[fast] | {i}) - exchanged, (members[slow] | exchanged) - {i}
@@ -204,10 +210,19 @@ class _Spread:
         return self._known[key]
 
     def _packs(self, chosen: list[int], blocks: list[Block], goal: int) -> bool:
-        # Counts as reached, to the search, is what fits.
-        fits = search(blocks, _among(self._forbidden, chosen), goal, TRIES)[1] <= goal
+        # To the search, what fits is good enough.
+        rings = search(blocks, _among(self._forbidden, chosen), goal, TRIES)[1]
+        fits = rings <= goal or self._scatters(blocks, goal)
         self._failures += not fits
         return fits
+
+    def _scatters(self, blocks: list[Block], goal: int) -> bool:
+        """Whether the blocks can be packed row by row."""
+        if self._scatterings >= SCATTERINGS:
+            return False
+        self._scatterings += 1
+        found = place_rows(self._network, self._schedule, blocks, least_bytes(self._network, blocks), self._unit)
+        return found is not None and found.arena_bytes <= goal
 
 
 def _among(forbidden: Forbidden, chosen: list[int]) -> Forbidden:

@@ -126,8 +126,9 @@ class _Placer:
         arena: int,
         unit: int,
     ) -> None:
+        nothing = np.zeros(0, np.int64)
         self._fixed = [
-            np.concatenate([getattr(b, name) + shift * o for b, o in zip(fixed, offsets, strict=True)])
+            np.concatenate([nothing, *(getattr(b, name) + shift * o for b, o in zip(fixed, offsets, strict=True))])
             for name, shift in (("born", 0), ("died", 0), ("start", 1), ("stop", 1))
         ]
         self._arena, self._unit = arena, unit

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated C of many models side by side, named m0, m1, ..., with one table of them all."""
+"""Generated C of many models side by side, named m0, m1, ..., with one table of them all.
+
+One in three lies in one memory, one is spread over several of RAM and flash, one has its inputs and outputs in the
+caller's memory besides.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -10,9 +15,11 @@ from pathlib import Path
 
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import parse_graph
+from arenite_codegen.caller_memory import caller_memory
 from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
+from arenite_codegen.regions import ANYWHERE, Memory
 from arenite_codegen.schedule import make_schedule
 
 __all__ = ["KERNELS", "MAX_POINTERS", "RUNTIME", "Emission", "emit_models", "kernel_sources"]
@@ -20,6 +27,7 @@ __all__ = ["KERNELS", "MAX_POINTERS", "RUNTIME", "Emission", "emit_models", "ker
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
 RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
 MAX_POINTERS = 1024
+ANYWHERE_SLOW = Memory("slow", ANYWHERE.capacity_bytes, 9)
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, f"m{len(numbers)}")
+            emitted = _emit(model, len(numbers))
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -64,13 +72,25 @@ def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, symbol: str) -> Emitted:
+def _emit(model: bytes, number: int) -> Emitted:
     network = legalise(parse_graph(model))
+    if number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 12:
+        network = caller_memory(network, inputs=True, outputs=True)
     schedule = make_schedule(network)
-    emitted = emit(network, schedule, make_plan(network, schedule), symbol)
+    ram, flash = (_memories(number, words) for words in (100, 400))
+    emitted = emit(network, schedule, make_plan(network, schedule, ram), f"m{number}", flash)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
     return emitted
+
+
+def _memories(number: int, words: int) -> tuple[Memory, ...]:
+    """One that holds everything, and beside it for two of three models two that hold less and are faster."""
+    if number % 3 == 0:
+        return (ANYWHERE,)
+    chance = random.Random(number)
+    small, middle = (4 * chance.randint(1, words * times) for times in (1, 4))
+    return ANYWHERE_SLOW, Memory("small", small), Memory("middle", middle, 2)
 
 
 def _write(emitted: Emitted, home: Path) -> list[Path]:
