@@ -4,11 +4,11 @@
 The fastest region gets what moves most bytes an inference, weighed by the cycles that a word takes elsewhere:
 
 1. If the fastest region has room for everything, everything lies there.
-2. Otherwise blocks go, those first that move most bytes for each byte that they occupy, into the fastest region where
-   they can still be packed with what is there.
-3. If that leaves a block without a place, the largest go first instead.
-4. Then a block is moved to a faster region, or changes places with one or two there that move fewer bytes, as long as
+2. Otherwise blocks go one after the other into the fastest region where they can still be packed with what is there: in
+   three orders, those first that move most bytes for each byte that they occupy, or most bytes, or the largest.
+3. Then a block is moved to a faster region, or changes places with one or two there that move fewer bytes, as long as
    this helps or until the tries are used up.
+4. Of the orders that leave no block without a place, the cheapest is taken.
 
 Whether blocks can be packed is tried, by the search that also makes the plan. This is a heuristic: it does not say how
 far from the best choice it may be.
@@ -146,17 +146,24 @@ class _Spread:
         traffic, blocks = self._traffic, self._blocks
         keys: tuple[Callable[[int], tuple[float, ...]], ...] = (
             lambda i: (-traffic[i] / max(1, blocks[i].size), -traffic[i], i),
+            lambda i: (-traffic[i], i),
             lambda i: (-blocks[i].size, -traffic[i], i),
         )
-        for key in keys:
-            members, left = self._fill(sorted(range(len(blocks)), key=key))
-            if not left:
-                break
-        else:
-            largest = max(range(len(self._ranked)), key=lambda r: self._ranked[r].capacity_bytes)
-            members[largest].update(left)
-            return members
-        return self._improve(members)
+        filled = [self._fill(sorted(range(len(blocks)), key=key)) for key in keys]
+        complete = [self._improve(members) for members, left in filled if not left]
+        if complete:
+            return min(complete, key=self._cost)
+        members, left = min(filled, key=lambda fill: sum(blocks[i].size for i in fill[1]))
+        largest = max(range(len(self._ranked)), key=lambda r: self._ranked[r].capacity_bytes)
+        members[largest].update(left)
+        return members
+
+    def _cost(self, members: list[set[int]]) -> int:
+        """Cycles of the traffic, times the bytes of a word."""
+        return sum(
+            memory.word_cycles * sum(self._traffic[i] for i in chosen)
+            for memory, chosen in zip(self._ranked, members, strict=True)
+        )
 
     def _fill(self, order: list[int]) -> tuple[list[set[int]], list[int]]:
         """Each block in turn to the fastest memory that has room; what is left over."""
