@@ -22,8 +22,8 @@ from arenite_codegen.schedule import Schedule
 
 __all__ = [
     "ALIGNMENT",
-    "COUNTER_BYTES",
     "Block",
+    "COUNTER_BYTES",
     "Forbidden",
     "forbidden_differences",
     "live_profile",
