@@ -2,6 +2,6 @@
 """TFLite -> graph -> row schedule -> arena plan -> C bundle."""
 
 from arenite_codegen.bundle import bundle
-from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport
+from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 
-__all__ = ["BundleReport", "ModelReport", "OperatorReport", "bundle"]
+__all__ = ["BundleReport", "ModelReport", "OperatorReport", "RegionReport", "bundle"]

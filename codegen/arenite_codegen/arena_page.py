@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arena as a page: time along one axis, bytes along the other, each value a band of its rows."""
+"""The arena as a page: time along one axis, bytes along the other, each value a band of its rows.
+
+Regions lie one below the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
-
-import numpy as np
 
 from arenite.tflite_graph import printable
 from arenite_codegen.network import Network
-from arenite_codegen.placement import Block
-from arenite_codegen.plan import Plan
+from arenite_codegen.placement import Block, live_profile
+from arenite_codegen.plan import Place, Plan
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
 
@@ -26,12 +28,7 @@ HUE_STEP = 137.508
 
 def live_bytes(plan: Plan, steps: int) -> list[int]:
     """Bytes alive at each step, as the plan's pieces say; what only waits for the first step counts to it."""
-    change = np.zeros(2 * steps + 4, np.int64)
-    for block, _ in plan.blocks:
-        sizes = block.stop - block.start
-        np.add.at(change, block.born + 1, sizes)
-        np.add.at(change, block.died + 2, -sizes)
-    alive = change.cumsum()
+    alive = live_profile([block for block, _ in plan.blocks])
     return [int(alive[2 * step + min(step, 1) : 2 * step + 3].max()) for step in range(steps)]
 
 
@@ -42,8 +39,8 @@ def arena_page(network: Network, schedule: Schedule, plan: Plan, title: str) -> 
     peak = max(range(steps), key=alive.__getitem__)
     scale_x, scale_y = WIDTH / steps, HEIGHT / plan.arena_bytes
     bands = [
-        _band(network, schedule, plan, block, offset, number, scale_x, scale_y)
-        for number, (block, offset) in enumerate(plan.blocks)
+        _band(network, schedule, plan, block, place, number, scale_x, scale_y)
+        for number, (block, place) in enumerate(plan.blocks)
     ]
     context = {
         "title": title,
@@ -60,16 +57,24 @@ def arena_page(network: Network, schedule: Schedule, plan: Plan, title: str) -> 
         "bands": sorted(bands, key=lambda band: -band["area"]),
         "ticks_x": [(step, step * scale_x) for step in _ticks(steps)],
         "ticks_y": [(size, size * scale_y) for size in _ticks(plan.arena_bytes)],
+        "regions": plan.regions,
+        "borders_y": [(region.name, base * scale_y) for region, base in zip(plan.arena, _bases(plan), strict=True)],
     }
     return render("arena.html.j2", context)
 
 
-def _pieces(plan: Plan, block: Block, offset: int) -> Iterator[tuple[int, int, int, int]]:
+def _bases(plan: Plan) -> list[int]:
+    """Where each region starts in the picture, in bytes."""
+    return list(accumulate((region.bytes for region in plan.arena[:-1]), initial=0))
+
+
+def _pieces(plan: Plan, block: Block, place: Place) -> Iterator[tuple[int, int, int, int]]:
     """First step, step after the last, first byte, byte after the last of each row."""
     scattered = plan.rows.get(block.value) if block.value is not None else None
+    base = _bases(plan)[place.region]
     rows = zip(block.start.tolist(), block.stop.tolist(), block.born.tolist(), block.died.tolist(), strict=True)
     for row, (start, stop, born, died) in enumerate(rows):
-        low = scattered[row] if scattered else offset + start
+        low = base + (scattered[row] if scattered else place.offset + start)
         first = max(0, born // 2)
         yield first, max(first, died // 2) + 1, low, low + stop - start
 
@@ -79,15 +84,15 @@ def _band(
     schedule: Schedule,
     plan: Plan,
     block: Block,
-    offset: int,
+    place: Place,
     number: int,
     scale_x: float,
     scale_y: float,
 ) -> dict[str, Any]:
-    steps = len(schedule.timeline.order)
+    steps, region = len(schedule.timeline.order), plan.regions[place.region].name
     rectangles = [
         (first * scale_x, low * scale_y, (min(last, steps) - first) * scale_x, (high - low) * scale_y)
-        for first, last, low, high in _pieces(plan, block, offset)
+        for first, last, low, high in _pieces(plan, block, place)
     ]
     area = sum(w * h for _, _, w, h in rectangles)
     is_labelled = block.value not in plan.rows and area >= LABEL_AREA * WIDTH * HEIGHT
@@ -95,7 +100,7 @@ def _band(
         "path": "".join(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h-{w:.1f}z" for x, y, w, h in rectangles),
         "area": area,
         "hue": round(number * HUE_STEP % 360),
-        "text": _text(network, schedule, plan, block),
+        "text": _text(network, schedule, plan, block) + (f", in {region}" if len(plan.arena) > 1 else ""),
         "label": printable(block.name, 24) if is_labelled else "",
         "label_x": sum((x + w / 2) * w * h for x, _, w, h in rectangles) / area,
         "label_y": sum((y + h / 2) * w * h for _, y, w, h in rectangles) / area,

@@ -28,12 +28,20 @@ class Features:
 
 @dataclass(frozen=True)
 class MemoryRegion:
-    """One memory: `kind` is `flash` or `ram`, `origin` an address, `length` in bytes."""
+    """One memory.
+
+    Attributes:
+        kind: `flash` or `ram`.
+        origin: Its address.
+        length: Bytes.
+        word_cycles: Core cycles that reading 32 bits takes on average.
+    """
 
     name: str
     kind: str
     origin: int
     length: int
+    word_cycles: int = 1
 
 
 @dataclass(frozen=True)
@@ -96,21 +104,31 @@ class Board:
         return self.features.fpu != "none"
 
     @property
+    def rams(self) -> tuple[MemoryRegion, ...]:
+        """All RAM, in the file's order."""
+        return tuple(region for region in self.memory if region.kind == "ram")
+
+    @property
+    def flashes(self) -> tuple[MemoryRegion, ...]:
+        """All flash, in the file's order."""
+        return tuple(region for region in self.memory if region.kind == "flash")
+
+    @property
     def ram(self) -> MemoryRegion:
-        """The region of stack, variables and arena: the first of kind `ram`."""
-        return next(region for region in self.memory if region.kind == "ram")
+        """The region of stack and variables: the first of kind `ram`."""
+        return self.rams[0]
 
     @property
     def flash(self) -> MemoryRegion:
-        """The region of code and weights: the first of kind `flash`."""
-        return next(region for region in self.memory if region.kind == "flash")
+        """The region of code: the first of kind `flash`."""
+        return self.flashes[0]
 
     @property
     def ram_bytes(self) -> int:
-        """RAM for stack, variables and arena together, in bytes."""
-        return self.ram.length
+        """RAM for stack, variables and arenas together, in bytes."""
+        return sum(region.length for region in self.rams)
 
     @property
     def flash_bytes(self) -> int:
         """Flash for code and weights together, in bytes."""
-        return self.flash.length
+        return sum(region.length for region in self.flashes)

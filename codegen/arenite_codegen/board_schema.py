@@ -93,6 +93,7 @@ def _read_region(table: Table) -> MemoryRegion:
         kind=table.choice("kind", ("flash", "ram")),
         origin=table.number("origin", 0, 0xFFFFFFFF),
         length=table.number("length", 1, 1 << 32),
+        word_cycles=table.number("word_cycles", 1, 10_000, 1),
     )
     if region.origin + region.length > 1 << 32:
         raise table.fail("length", "reaches past the 32-bit address space")

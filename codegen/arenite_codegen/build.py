@@ -16,17 +16,17 @@ from arenite._manifest import read_manifest
 from arenite.errors import DoesNotFitError, OutputError, ToolchainError
 from arenite.progress import Progress, silent
 from arenite_codegen.boards import Board, load_board
+from arenite_codegen.constants import WEIGHTS_SECTION
 from arenite_codegen.elf import ALLOC, NOBITS, WRITE, ElfFile, read_elf
 from arenite_codegen.stack import stack_bound_bytes
 from arenite_codegen.toolchain import Toolchain, find_toolchain, optimisation
 
-__all__ = ["BuildReport", "WEIGHTS_SECTION", "build"]
+__all__ = ["BuildReport", "build"]
 
-WEIGHTS_SECTION = ".rodata.arenite_weights"
 _JOBS = 2
 _OVERFLOW = (
-    re.compile(r"region [`'](?P<region>\w+)' overflowed by (?P<bytes>\d+) bytes"),
-    re.compile(r"will not fit in region '(?P<region>\w+)': overflowed by (?P<bytes>\d+) bytes"),
+    re.compile(r"region [`'](?P<region>[\w-]+)' overflowed by (?P<bytes>\d+) bytes"),
+    re.compile(r"will not fit in region '(?P<region>[\w-]+)': overflowed by (?P<bytes>\d+) bytes"),
 )
 
 
@@ -153,7 +153,7 @@ def _measure(board: Board, elf: Path, tools: Toolchain, weights_bytes: int) -> B
         code_bytes = elf.stat().st_size - weights_bytes
         return BuildReport(elf, tools.version, code_bytes, weights_bytes, 0, 0, 0, False)
     image = read_elf(elf)
-    weights = weights_bytes if board.architecture == "host" else image.size_of(WEIGHTS_SECTION)
+    weights = weights_bytes if board.architecture == "host" else _weights_bytes(image)
     return BuildReport(
         elf=elf,
         toolchain=tools.version,
@@ -164,6 +164,11 @@ def _measure(board: Board, elf: Path, tools: Toolchain, weights_bytes: int) -> B
         stack_bytes=image.size_of(".stack"),
         stack_is_bound=False,
     )
+
+
+def _weights_bytes(image: ElfFile) -> int:
+    """Weights in all flash regions; those beside the code's have sections with the region's name behind."""
+    return sum(s.size for s in image.sections if f"{s.name}.".startswith(f"{WEIGHTS_SECTION}."))
 
 
 def _stack_bound(board: Board, bundle_dir: Path, objects: Sequence[str]) -> int | None:

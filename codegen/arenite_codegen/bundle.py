@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,18 @@ from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.boards import Board, copy_support, load_board
-from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport
-from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
-from arenite_codegen.firmware import shared_files, symbols_of
-from arenite_codegen.fit import check_fit
+from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
+from arenite_codegen.caller_memory import caller_memory, keep_inputs
+from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
+from arenite_codegen.firmware import shared_buffers, shared_files, shared_flash, symbols_of
+from arenite_codegen.fit import check_fit, flash_of, ram_of
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
 from arenite_codegen.plan import Plan
 from arenite_codegen.planning import mac_factor, plan_network
+from arenite_codegen.regions import Memory, Region
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, guard_names, operator_rows
+from arenite_codegen.report import arena_text, guard_names, operator_rows, region_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
@@ -55,6 +57,18 @@ class _Stages:
     emitted: Emitted
 
 
+@dataclass(frozen=True)
+class _Options:
+    """What holds for each model of a bundle."""
+
+    board: Board
+    caller_inputs: bool | Sequence[int]
+    caller_outputs: bool | Sequence[int]
+    keep_input: bool
+    max_mac_factor: float
+    guards: bool
+
+
 def bundle(
     model: Path | str | Sequence[Path | str],
     board: str | Path,
@@ -62,6 +76,9 @@ def bundle(
     *,
     arena_bytes: int | None = None,
     row_fed: bool | Sequence[bool] = False,
+    caller_inputs: bool | Sequence[int] = False,
+    caller_outputs: bool | Sequence[int] = False,
+    keep_input: bool = False,
     max_mac_factor: float = 1.0,
     guards: bool = False,
     vectors: int = 3,
@@ -78,6 +95,9 @@ def bundle(
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
         row_fed: Take the input row by row, so that the frame is never stored; one answer for each model, or for all.
+        caller_inputs, caller_outputs: Positions of those whose memory the application gives at run time, or True for
+            all: they are not in the arena, and a run does not overwrite such an input.
+        keep_input: No run overwrites an input, wherever it lies.
         max_mac_factor: How many times a model's multiply-accumulates may run, to make rows again instead of keeping
             them. At 1.0 nothing is computed twice.
         guards: Make a validation build, which watches a word behind every block of the arena while it runs.
@@ -89,8 +109,9 @@ def bundle(
         ModelError: A file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
         ContractError: A model's contract is damaged.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
-        UsageError: There is no model, `max_mac_factor` is below 1 or not finite, or writing `out_dir` would remove a
-            model, the current folder or somebody else's files.
+        UsageError: There is no model; there is no such input or output; an input that is fed row by row is to be kept
+            or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; or writing `out_dir` would
+            remove a model, the current folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
     paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]
@@ -98,10 +119,11 @@ def bundle(
     _check_factor(max_mac_factor)
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
-        models = [
-            _plan_model(path, symbol, rows, max_mac_factor, guards, _prefixed(step.note, path, len(paths)))
-            for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
-        ]
+        options = _Options(target, caller_inputs, caller_outputs, keep_input, max_mac_factor, guards)
+        models: list[_Stages] = []
+        for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True):
+            say = _prefixed(step.note, path, len(paths))
+            models.append(_plan_model(path, symbol, rows, options, shared_flash([one.emitted for one in models]), say))
         report = _bundle(models, target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
@@ -141,8 +163,10 @@ def _bundle(
     say: Callable[[str], None],
 ) -> BundleReport:
     where = " + ".join(str(one.model) for one in models)
-    needed = max(one.plan.arena_bytes for one in models)
-    check_fit(target, needed, sum(one.emitted.weights_bytes for one in models), where)
+    emitted = [one.emitted for one in models]
+    buffers = shared_buffers([one.plan for one in models])
+    needed = sum(buffer.bytes for buffer in buffers if buffer.holds == "arena")
+    check_fit(target, buffers, shared_flash(emitted), sum(one.table_bytes for one in emitted), where)
     if arena_bytes is not None and needed > arena_bytes:
         raise DoesNotFitError(
             f"the model needs an arena of {needed:,} bytes, {arena_bytes:,} are allowed "
@@ -159,19 +183,29 @@ def _bundle(
 
 
 def _plan_model(
-    model: Path, symbol: str, row_fed: bool, max_mac_factor: float, guards: bool, say: Callable[[str], None]
+    model: Path, symbol: str, row_fed: bool, options: _Options, before: Sequence[Region], say: Callable[[str], None]
 ) -> _Stages:
+    """Plan one model; `before` is the flash that the weights of others take."""
     say("read")
     graph = read_graph(model)
     say("legalise")
     network = legalise(graph)
-    if row_fed:
-        network = feed_by_rows(network, str(model))
+    network = feed_by_rows(network, str(model)) if row_fed else network
+    network = keep_inputs(network) if options.keep_input else network
+    network = caller_memory(network, options.caller_inputs, options.caller_outputs)
     say("plan")
-    planned = plan_network(network, max_mac_factor, guards)
+    planned = plan_network(network, options.max_mac_factor, ram_of(options.board), options.guards)
     say("emit")
     network, schedule, plan = planned.network, planned.schedule, planned.plan
-    return _Stages(model, symbol, graph, network, schedule, plan, emit(network, schedule, plan, symbol))
+    flash = _left(flash_of(options.board, table_bytes(network, schedule, plan)), before)
+    return _Stages(model, symbol, graph, network, schedule, plan, emit(network, schedule, plan, symbol, flash))
+
+
+def _left(flash: Sequence[Memory], before: Sequence[Region]) -> list[Memory]:
+    taken = {region.name: region.bytes for region in before}
+    return [
+        replace(memory, capacity_bytes=max(0, memory.capacity_bytes - taken.get(memory.name, 0))) for memory in flash
+    ]
 
 
 def _is_bundle(place: Path) -> bool:
@@ -185,6 +219,7 @@ def _is_bundle(place: Path) -> bool:
 
 def _write(folder: Path, board: Board, models: Sequence[_Stages], golden: Sequence[Vectors]) -> dict[str, Any]:
     kernels = tuple(sorted({kernel for one in models for kernel in one.emitted.kernels}))
+    buffers = shared_buffers([one.plan for one in models])
     generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models]))
     for one in models:
         generated |= one.emitted.files
@@ -201,9 +236,10 @@ def _write(folder: Path, board: Board, models: Sequence[_Stages], golden: Sequen
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "board": board.name,
-        "arena_bytes": max(one.plan.arena_bytes for one in models),
+        "arena_bytes": sum(buffer.bytes for buffer in buffers if buffer.holds == "arena"),
         "weights_bytes": sum(one.emitted.weights_bytes for one in models),
         "table_bytes": sum(one.emitted.table_bytes for one in models),
+        "regions": region_rows([*buffers, *shared_flash([one.emitted for one in models])]),
         "guards": guards,
         "models": entries,
         "sources": sources,
@@ -236,9 +272,11 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
         "arena_bytes": one.plan.arena_bytes,
         "arena_lower_bound_bytes": one.plan.lower_bound_bytes,
         "weights_bytes": one.emitted.weights_bytes,
+        "regions": region_rows([*one.plan.regions, *one.emitted.flash]),
         "macs": one.network.macs,
         "mac_factor": mac_factor(one.network, one.schedule),
         "row_fed": one.network.row_fed,
+        "keep_input": one.network.keep_input,
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
         "operators": operator_rows(one.graph, one.network, one.schedule),
@@ -319,6 +357,7 @@ def _report(place: Path, manifest: dict[str, Any]) -> BundleReport:
         row_fed=all(model["row_fed"] for model in models),
         mac_factor=models[0]["mac_factor"] if len(models) == 1 else run / macs if macs else 1.0,
         stack_bytes=None,
+        regions=tuple(RegionReport(**region) for region in manifest["regions"]),
         operators=tuple(
             OperatorReport(**row, model=index) for index, model in enumerate(models) for row in model["operators"]
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BundleReport", "ModelReport", "OperatorReport"]
+__all__ = ["BundleReport", "ModelReport", "OperatorReport", "RegionReport"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,29 @@ class OperatorReport:
     ring_rows: int
     note: str = ""
     model: int = 0
+
+
+@dataclass(frozen=True)
+class RegionReport:
+    """What lies in one of the board's memories.
+
+    Attributes:
+        name: Of the memory, as the board file says.
+        holds: `arena`, `weights`, or, in the caller's memory, such as `input 0`.
+        bytes: That the model uses there.
+        capacity_bytes: That are there for a model.
+        traffic_bytes: That an inference reads and writes there, as `arenite_codegen.traffic` counts them.
+        word_cycles: Core cycles that 32 bits take on average, as the board file says.
+        modelled_cycles: Core cycles that the traffic takes in words: modelled, not measured.
+    """
+
+    name: str
+    holds: str
+    bytes: int
+    capacity_bytes: int
+    traffic_bytes: int
+    word_cycles: int
+    modelled_cycles: int
 
 
 @dataclass(frozen=True)
@@ -72,6 +95,7 @@ class BundleReport:
         macs: Multiply-accumulates of one inference of each model.
         row_fed: Every model's input comes row by row.
         mac_factor: MACs that run, over `macs`.
+        regions: Which memories of the board are used, and for what; by several models in turn, the most of each.
         operators: Those of all models, model after model.
         vectors: Golden vectors of all models.
         guards: A validation build, which watches a word behind every block of the arena.
@@ -89,6 +113,7 @@ class BundleReport:
     row_fed: bool
     mac_factor: float
     stack_bytes: int | None
+    regions: tuple[RegionReport, ...]
     operators: tuple[OperatorReport, ...]
     vectors: int
     authority: str | None

@@ -3,27 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from arenite_codegen import strips
+from arenite_codegen.constants import Pool
 from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read, Stage
+from arenite_codegen.placement import Place
 from arenite_codegen.plan import Plan
+from arenite_codegen.regions import ANYWHERE, Memory, Region
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["Emitted", "SINGLE_SYMBOL", "emit"]
-
-Array = npt.NDArray[Any]
+__all__ = ["Emitted", "SINGLE_SYMBOL", "emit", "table_bytes"]
 
 RUNTIME_VERSION = 2
 SINGLE_SYMBOL = "arenite_model"
 """The symbol of a model that is alone in its firmware."""
-_C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
+# A place in C is one word: the region above this bit, the offset below.
+_REGION_SHIFT = 28
 _DTYPE_CODES = {"int8": 0, "uint8": 1}
 
 
@@ -36,6 +37,7 @@ class Emitted:
         symbol: Name of the model's `arenite_model_t`, and stem of its header.
         kernels: Names of the kernels that the model calls, sorted.
         weights_bytes: Constants: weights, biases, multipliers, tables.
+        flash: The weights' regions, fastest first.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
         max_pointers: Most row pointers that one step hands to a kernel.
     """
@@ -44,71 +46,56 @@ class Emitted:
     symbol: str
     kernels: tuple[str, ...]
     weights_bytes: int
+    flash: tuple[Region, ...]
     table_bytes: int
     max_pointers: int
 
 
-@dataclass(frozen=True)
-class _Constant:
-    """A C expression: the address of a constant, typed."""
-
-    c_type: str
-    word: int
-
-
-class _Pool:
-    """All constants as one array of 32-bit words; equal ones are stored once."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._found: dict[bytes, int] = {}
-        self.words = 0
-
-    def add(self, values: Array) -> _Constant:
-        data = np.ascontiguousarray(values).tobytes()
-        data += bytes(-len(data) % 4)
-        if data not in self._found:
-            self._found[data] = self.words
-            self._parts.append(data)
-            self.words += len(data) // 4
-        return _Constant(_C_TYPES[str(values.dtype)], self._found[data])
-
-    def lines(self) -> list[str]:
-        """The words as rows of C initialisers."""
-        words = np.frombuffer(b"".join(self._parts), "<u4").tolist()
-        return [", ".join(f"0x{w:08x}u" for w in words[i : i + 8]) + "," for i in range(0, len(words), 8)]
-
-
 class _RowTable:
-    """Offsets of scattered rows, in units, value after value, each distinct list once."""
+    """Offsets of scattered rows, in units, value after value."""
 
     def __init__(self, plan: Plan) -> None:
         self.units: list[int] = []
-        self.first: dict[int, int] = {}
+        self.first: dict[int, Place] = {}
         for value, offsets in sorted(plan.rows.items()):
-            self.first[value] = len(self.units)
+            self.first[value] = Place(plan.row_regions[value], len(self.units))
             self.units += [offset // plan.row_unit for offset in offsets]
 
 
-def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = SINGLE_SYMBOL) -> Emitted:
+def table_bytes(network: Network, schedule: Schedule, plan: Plan) -> int:
+    """Flash that layers, row schedule and row table take on a 32-bit target."""
+    reads = sum(len(layer.reads) for layer in network.layers)
+    return plan.table_bytes + 4 * len(schedule.steps) + 32 * len(network.layers) + 28 * reads
+
+
+def emit(
+    network: Network,
+    schedule: Schedule,
+    plan: Plan,
+    symbol: str = SINGLE_SYMBOL,
+    flash: Sequence[Memory] = (ANYWHERE,),
+) -> Emitted:
     """Render the model's C files.
 
     Args:
         symbol: Name of the model's `arenite_model_t`; several models with different names can be linked together.
+        flash: Where weights may lie; in the first lies the code.
     """
     source, weights = ("model.c", "weights.c") if symbol == SINGLE_SYMBOL else (f"{symbol}.c", f"{symbol}_weights.c")
-    pool = _Pool()
+    pool = Pool(network, schedule, flash)
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
     kernels = _kernels(network)
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
+    arrays = pool.arrays()
     context: dict[str, Any] = {
         "symbol": symbol,
         "version": RUNTIME_VERSION,
         "arena_bytes": plan.arena_bytes,
         "batch": network.batch,
-        "region_bytes": [plan.arena_bytes],
-        "counters_place": plan.counters,
+        "regions": plan.regions,
+        "one_arena": len(plan.arena) == 1 and symbol == "arenite_model",
+        "counters_place": _word(plan.counters),
         "inputs": [_io(io, plan) for io in network.inputs],
         "outputs": [_io(io, plan) for io in network.outputs],
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
@@ -118,23 +105,21 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = SINGLE_
         "row_fed": int(network.row_fed),
         "row_table": rows.units,
         "row_unit": plan.row_unit,
-        "word_lines": pool.lines(),
-        "words": max(1, pool.words),
-        "guards": plan.guards,
+        "arrays": arrays,
+        "guards": [(_word(guard.place), guard.first, guard.last) for guard in plan.guards],
     }
     files = {
         f"{symbol}.h": render("model.h.j2", context),
         source: render("model.c.j2", context),
         weights: render("weights.c.j2", context),
     }
-    # Sizes of the runtime's structs with 32-bit pointers.
-    reads = sum(len(layer.reads) for layer in network.layers)
-    tables = plan.table_bytes + 4 * len(schedule.steps) + 32 * len(layers) + 28 * reads
-    return Emitted(files, symbol, kernels, 4 * pool.words, tables, max_pointers)
+    used = tuple(array.region for array in arrays)
+    tables = table_bytes(network, schedule, plan)
+    return Emitted(files, symbol, kernels, sum(region.bytes for region in used), used, tables, max_pointers)
 
 
 def _layer(
-    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: _Pool, rows: _RowTable
+    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: Pool, rows: _RowTable
 ) -> dict[str, Any]:
     value = network.values[layer.output]
     parameters = _parameters(layer, pool)
@@ -148,11 +133,11 @@ def _layer(
         "parameters": parameters,
         "stages": [_stage(network, stage, pool) for stage in layer.stages],
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
-        "out_place": rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output],
+        "out_place": _word(rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output]),
         "out_row_bytes": value.row_bytes,
         "out_item_bytes": value.item_bytes,
         "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows[layer.output],
-        "scratch_place": plan.scratch.get(layer.index),
+        "scratch_place": _word(plan.scratch[layer.index]) if layer.index in plan.scratch else None,
         "accumulates": int(layer.mode is Mode.ACCUMULATE),
     }
 
@@ -164,11 +149,11 @@ def _kernels(network: Network) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _parameters(layer: Layer, pool: _Pool) -> dict[str, Any]:
+def _parameters(layer: Layer, pool: Pool) -> dict[str, Any]:
     return {name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()}
 
 
-def _stage(network: Network, stage: Stage, pool: _Pool) -> dict[str, Any]:
+def _stage(network: Network, stage: Stage, pool: Pool) -> dict[str, Any]:
     layer = stage.layer
     return {
         "kernel": layer.kernel,
@@ -178,20 +163,20 @@ def _stage(network: Network, stage: Stage, pool: _Pool) -> dict[str, Any]:
 
 
 def _read(
-    network: Network, schedule: Schedule, plan: Plan, read: Read, pool: _Pool, rows: _RowTable
+    network: Network, schedule: Schedule, plan: Plan, read: Read, pool: Pool, rows: _RowTable
 ) -> dict[str, Any]:
     value = network.values[read.value]
     constant = pool.add(value.data) if value.data is not None else None
     if constant or read.value not in plan.rows:
-        offset = 0 if constant else plan.values[read.value]
+        place = Place(0, 0) if constant else plan.values[read.value]
         # A value that is divided otherwise than its producer does lies in memory as a whole: its ring is all of it.
         own = (read.rows, read.row_bytes) == (value.rows, value.row_bytes) and not constant
         ring_rows = schedule.ring_rows[read.value] if own else read.rows
     else:
-        offset, ring_rows = rows.first[read.value], 0
+        place, ring_rows = rows.first[read.value], 0
     return {
         "constant": constant,
-        "place": offset,
+        "place": _word(place),
         "row_bytes": read.row_bytes,
         "item_bytes": value.item_bytes,
         "rows": read.rows,
@@ -203,10 +188,14 @@ def _read(
     }
 
 
+def _word(place: Place) -> int:
+    return place.region << _REGION_SHIFT | place.offset
+
+
 def _io(io: IoTensor, plan: Plan) -> dict[str, Any]:
     return {
         "name": io.name,
-        "place": plan.values.get(io.value, 0),
+        "place": _word(plan.values.get(io.value, Place(0, 0))),
         "bytes": io.bytes,
         "dtype": _DTYPE_CODES[io.dtype],
         "zero_point": io.zero_point,

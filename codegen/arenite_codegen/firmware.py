@@ -9,18 +9,22 @@ refuses such models.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted
 from arenite_codegen.plan import Plan
+from arenite_codegen.regions import Region
 from arenite_codegen.render import render
 
-__all__ = ["shared_files", "symbols_of"]
+__all__ = ["shared_buffers", "shared_files", "shared_flash", "symbols_of"]
 
 _MOST_CHARACTERS = 40
+# A place in C has 4 bits for its region, all ones apart.
+MOST_REGIONS = 15
 _NAME = re.compile(r"\barenite_\w+")
 
 
@@ -39,9 +43,16 @@ def symbols_of(models: Sequence[Path]) -> list[str]:
 
 def shared_files(models: Sequence[Emitted], plans: Sequence[Plan]) -> Mapping[str, str]:
     """Generated files that belong to all models together, by name."""
+    buffers = shared_buffers(plans)
+    parts = [buffer for buffer in buffers if buffer.holds == "arena"]
     largest = max(zip(models, plans, strict=True), key=lambda pair: pair[1].arena_bytes)[0]
     context = {
         "models": models,
+        "buffers": buffers,
+        "memory": [[_buffer_of(buffers, region) for region in plan.regions] for plan in plans],
+        "most_regions": max(len(plan.regions) for plan in plans),
+        "one_arena": len(parts) == 1,
+        "arena_bytes": sum(part.bytes for part in parts),
         "largest": largest.symbol,
         "max_pointers": max(model.max_pointers for model in models),
         "guards": any(plan.guards for plan in plans),
@@ -51,6 +62,38 @@ def shared_files(models: Sequence[Emitted], plans: Sequence[Plan]) -> Mapping[st
         "arenite_models.c": render("models.c.j2", context),
         "arenite_limits.h": render("limits.h.j2", context),
     }
+
+
+def shared_buffers(plans: Sequence[Plan]) -> tuple[Region, ...]:
+    """The memory of models that take turns: of each memory the largest part of an arena, and of what else it holds."""
+    found: dict[tuple[str, str], list[Region]] = {}
+    for plan in plans:
+        for region in plan.regions:
+            found.setdefault((region.name, region.holds), []).append(region)
+    arena_first = sorted(found, key=lambda key: key[1] != "arena")
+    return tuple(_together(found[key], max) for key in arena_first)
+
+
+def shared_flash(models: Sequence[Emitted]) -> tuple[Region, ...]:
+    """The weights of all models, by memory."""
+    found: dict[str, list[Region]] = {}
+    for model in models:
+        for region in model.flash:
+            found.setdefault(region.name, []).append(region)
+    return tuple(_together(regions, sum) for regions in found.values())
+
+
+def _together(regions: list[Region], size: Callable[[Iterable[int]], int]) -> Region:
+    return replace(
+        regions[0],
+        bytes=size(region.bytes for region in regions),
+        capacity_bytes=max(region.capacity_bytes for region in regions),
+        traffic_bytes=sum(region.traffic_bytes for region in regions),
+    )
+
+
+def _buffer_of(buffers: Sequence[Region], region: Region) -> int:
+    return next(i for i, b in enumerate(buffers) if (b.name, b.holds) == (region.name, region.holds))
 
 
 def _identifier(stem: str) -> str:
@@ -68,7 +111,8 @@ def _free(wanted: str, taken: set[str]) -> str:
 
 def _names_of(symbol: str) -> tuple[str, ...]:
     """What a model's files define or are called."""
-    return symbol, f"{symbol}_data", f"{symbol}_weights"
+    arrays = (f"{symbol}_data", *(f"{symbol}_data_{region}" for region in range(1, MOST_REGIONS)))
+    return symbol, f"{symbol}_weights", *arrays
 
 
 @lru_cache

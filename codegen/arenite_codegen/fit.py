@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arenite.errors import DoesNotFitError
 from arenite_codegen.boards import Board, MemoryRegion
+from arenite_codegen.regions import Memory, Region
 
-__all__ = ["KNOWN_NETWORKS", "check_fit"]
+__all__ = ["KNOWN_NETWORKS", "check_fit", "flash_of", "ram_of"]
 
 # Code, start-up and row tables beside the weights; a build measures the exact figure.
 CODE_BYTES = 32 * 1024
+# Variables of the application, where a plan might else fill the region of the stack to its last byte.
+VARIABLE_BYTES = 2048
 
 
 @dataclass(frozen=True)
@@ -33,24 +37,78 @@ KNOWN_NETWORKS = (
 )
 
 
-def check_fit(board: Board, arena_bytes: int, weights_bytes: int, model: str) -> None:
+def ram_of(board: Board) -> tuple[Memory, ...]:
+    """The board's RAM, in its file's order, as far as it is free for a model."""
+    return tuple(
+        Memory(region.name, max(0, region.length - _reserved_bytes(board, region)), region.word_cycles)
+        for region in board.rams
+    )
+
+
+def _reserved_bytes(board: Board, region: MemoryRegion) -> int:
+    if region != board.ram:
+        return 0
+    return board.stack_bytes + (VARIABLE_BYTES if len(board.rams) > 1 else 0)
+
+
+def flash_of(board: Board, table_bytes: int) -> tuple[Memory, ...]:
+    """The board's flash, in its file's order, as far as it is free for weights."""
+    return tuple(
+        Memory(region.name, max(0, region.length - _code_bytes(board, region, table_bytes)), region.word_cycles)
+        for region in board.flashes
+    )
+
+
+def _code_bytes(board: Board, region: MemoryRegion, table_bytes: int) -> int:
+    """What code takes of a flash region. Among several the weights fill the code's as well as they can: then its tables
+    are counted."""
+    if region != board.flash:
+        return 0
+    return CODE_BYTES + (table_bytes if len(board.flashes) > 1 else 0)
+
+
+def check_fit(board: Board, ram: Sequence[Region], flash: Sequence[Region], table_bytes: int, model: str) -> None:
     """Compare with the board's RAM and flash.
+
+    Args:
+        ram, flash: What the models use; of RAM the arena's parts count.
+        table_bytes: Flash of all tables.
 
     Raises:
         DoesNotFitError: Naming each region that is too small, the bytes missing, and what fits instead.
     """
-    problems = [
-        _problem(region, needed, what)
-        for region, needed, what in (
-            (board.ram, arena_bytes + board.stack_bytes, f"arena {arena_bytes:,} + stack {board.stack_bytes:,}"),
-            (board.flash, weights_bytes + CODE_BYTES, f"weights {weights_bytes:,} + about {CODE_BYTES:,} of code"),
-        )
-        if needed > region.length
-    ]
+    problems = _ram_problems(board, ram) + _flash_problems(board, flash, table_bytes)
     if problems:
         raise DoesNotFitError(
             f"the model does not fit the board {board.name}: {'; '.join(problems)}", where=model, cure=_nearest(board)
         )
+
+
+def _ram_problems(board: Board, ram: Sequence[Region]) -> list[str]:
+    reserved = {region.name: _reserved_bytes(board, region) for region in board.rams}
+    arena = tuple(region for region in ram if region.holds == "arena")
+    return _problems(board.rams, arena, reserved, "arena {:,}", "stack and variables {:,}")
+
+
+def _flash_problems(board: Board, flash: Sequence[Region], table_bytes: int) -> list[str]:
+    reserved = {region.name: _code_bytes(board, region, table_bytes) for region in board.flashes}
+    return _problems(board.flashes, tuple(flash), reserved, "weights {:,}", "about {:,} of code")
+
+
+def _problems(
+    there: tuple[MemoryRegion, ...], used: tuple[Region, ...], reserved: dict[str, int], holds: str, beside: str
+) -> list[str]:
+    """Each region that is too small; beside it, how full the others are."""
+    by_name = {region.name: region for region in there}
+    too_small, others = [], []
+    for part in used:
+        region, taken = by_name[part.name], reserved[part.name]
+        if part.bytes + taken > region.length:
+            what = holds.format(part.bytes) + (f" + {beside.format(taken)}" if taken else "")
+            too_small.append(_problem(region, part.bytes + taken, what))
+        else:
+            others.append(f"region {part.name} ({region.kind}) holds {part.bytes:,} of {part.capacity_bytes:,} bytes")
+    return too_small + others if too_small else []
 
 
 def _problem(region: MemoryRegion, needed: int, what: str) -> str:
@@ -64,8 +122,8 @@ def _problem(region: MemoryRegion, needed: int, what: str) -> str:
 def _nearest(board: Board) -> str:
     for network in KNOWN_NETWORKS:
         if (
-            network.arena_bytes + board.stack_bytes <= board.ram.length
-            and network.weights_bytes + CODE_BYTES <= board.flash.length
+            network.arena_bytes <= max(memory.capacity_bytes for memory in ram_of(board))
+            and network.weights_bytes + CODE_BYTES <= board.flash_bytes
         ):
             return (
                 f"The nearest image network that fits is {network.name} in INT8 "

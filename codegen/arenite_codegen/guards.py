@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from arenite_codegen.placement import Block
+from arenite_codegen.placement import Block, Place
 
 __all__ = ["GUARD_BYTES", "Guard", "guarded", "guards_of"]
 
@@ -25,13 +25,13 @@ class Guard:
 
     Attributes:
         block: Name of the block that it lies behind.
-        place: Its offset; right behind the block, so at any alignment.
+        place: Right behind the block, so at any alignment.
         first: The step before which it is written.
         last: The last step after which it is looked at.
     """
 
     block: str
-    place: int
+    place: Place
     first: int
     last: int
 
@@ -48,17 +48,17 @@ def guarded(block: Block) -> Block:
         np.append(old, np.int64(new))
         for old, new in zip((block.start, block.stop, block.born, block.died), piece, strict=True)
     )
-    return replace(block, size=block.size + GUARD_BYTES, start=start, stop=stop, born=born, died=died)
+    return replace(block, size=block.size + GUARD_BYTES, start=start, stop=stop, born=born, died=died, rigid=True)
 
 
-def guards_of(placed: Sequence[tuple[Block, int]], steps: int) -> tuple[Guard, ...]:
-    """The guards of guarded blocks at their offsets, in a schedule of `steps` steps."""
+def guards_of(placed: Sequence[tuple[Block, Place]], steps: int) -> tuple[Guard, ...]:
+    """The guards of guarded blocks at their places, in a schedule of `steps` steps."""
     return tuple(
         Guard(
             block=block.name,
-            place=offset + int(block.start[-1]),
+            place=Place(at.region, at.offset + int(block.start[-1])),
             first=max(0, int(block.born[-1]) // 2),
             last=min(steps - 1, int(block.died[-1]) // 2),
         )
-        for block, offset in placed
+        for block, at in placed
     )

@@ -166,6 +166,10 @@ class Network:
     outputs: tuple[IoTensor, ...]
     removed: Mapping[int, str] = field(default_factory=dict)
     """TFLite operators that need no code, and why."""
+    caller_values: frozenset[int] = frozenset()
+    """Inputs and outputs whose memory the caller gives at run time; a run never overwrites such an input."""
+    keep_input: bool = False
+    """No run overwrites an input."""
 
     @property
     def row_fed(self) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,18 @@ import numpy.typing as npt
 from arenite_codegen.network import Network, Role
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["ALIGNMENT", "Block", "Forbidden", "forbidden_differences", "lives_throughout", "make_blocks", "search"]
+__all__ = [
+    "ALIGNMENT",
+    "Block",
+    "COUNTER_BYTES",
+    "Forbidden",
+    "Place",
+    "forbidden_differences",
+    "live_profile",
+    "lives_throughout",
+    "make_blocks",
+    "search",
+]
 
 Ints = npt.NDArray[np.int64]
 
@@ -28,6 +40,13 @@ Ints = npt.NDArray[np.int64]
 ALIGNMENT = 4
 COUNTER_BYTES = 2
 TRIES = 400
+
+
+class Place(NamedTuple):
+    """A byte of the model's memory: the position of its region in the plan, and the offset in it."""
+
+    region: int
+    offset: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +60,7 @@ class Block:
         size: Bytes.
         start, stop: For each piece, where it lies inside the block.
         born, died: For each piece, the first and last half step of its life.
+        rigid: The pieces must stay together.
     """
 
     name: str
@@ -51,17 +71,28 @@ class Block:
     stop: Ints
     born: Ints
     died: Ints
+    rigid: bool = False
 
 
 def make_blocks(network: Network, schedule: Schedule) -> list[Block]:
-    """All blocks of a schedule; the row counters are the last."""
+    """All blocks of a schedule but those in the caller's memory; the row counters are the last."""
     timeline = schedule.timeline
-    blocks = [_value_block(network, schedule, index) for index in sorted(timeline.born)]
+    blocks = [_value_block(network, schedule, index) for index in sorted(timeline.born.keys() - network.caller_values)]
     for layer, (first, last) in sorted(timeline.scratch.items()):
         size, nothing = network.layers[layer].scratch_bytes, np.zeros_like(first)
         blocks.append(Block(f"scratch of layer {layer}", None, layer, size, nothing, nothing + size, first, last))
     blocks.append(_whole("row counters", None, None, COUNTER_BYTES * len(network.layers), -1, timeline.end))
     return blocks
+
+
+def live_profile(blocks: list[Block]) -> Ints:
+    """Bytes of the blocks' pieces that are alive at each half step, from the one before the first."""
+    change = np.zeros(max((int(b.died.max()) for b in blocks), default=0) + 3, np.int64)
+    for block in blocks:
+        sizes = block.stop - block.start
+        np.add.at(change, block.born + 1, sizes)
+        np.add.at(change, block.died + 2, -sizes)
+    return change.cumsum()
 
 
 def lives_throughout(network: Network, index: int) -> bool:
@@ -142,8 +173,8 @@ def _overlaps(a: Block, b: Block, extra: list[tuple[int, int]]) -> list[tuple[in
     return _Intervals(low, high).pairs if len(low) else []
 
 
-def search(blocks: list[Block], forbidden: Forbidden, bound: int) -> tuple[list[int], int]:
-    """Lowest arena over several placement orders; deterministic."""
+def search(blocks: list[Block], forbidden: Forbidden, bound: int, tries: int = TRIES) -> tuple[list[int], int]:
+    """Lowest arena over several placement orders and `tries` more, or the first within the bound; deterministic."""
     chance = random.Random(0)
     indices = range(len(blocks))
     orders = [
@@ -154,7 +185,7 @@ def search(blocks: list[Block], forbidden: Forbidden, bound: int) -> tuple[list[
     ]
     tried = [(*_place(blocks, forbidden, order), order) for order in orders]
     best = min(tried, key=lambda t: t[1])
-    for _ in range(TRIES):
+    for _ in range(tries):
         if best[1] <= -(-bound // ALIGNMENT) * ALIGNMENT:
             break
         order = _moved(blocks, best, chance)

@@ -1,52 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where everything lies in the arena.
-
-Two plans are made. In the first each value is a ring at one offset, which costs no flash. In the second each row has a
-place of its own, from a table, which packs closer: a ring keeps a slot for a row that is gone. The second is taken when
-the RAM that it saves is worth its table.
-"""
+"""Where everything lies in memory: which region, and which byte of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from arenite_codegen.guards import Guard, guarded, guards_of
 from arenite_codegen.network import Network
-from arenite_codegen.placement import Block, forbidden_differences, make_blocks, search
-from arenite_codegen.row_placement import RowPlacement, place_rows
+from arenite_codegen.packing import least_bytes
+from arenite_codegen.placement import Block, Place, make_blocks
+from arenite_codegen.regions import ANYWHERE, Memory, Region, Share, distribute
+from arenite_codegen.row_placement import row_unit
 from arenite_codegen.schedule import Schedule
+from arenite_codegen.traffic import block_traffic, value_traffic
 
-__all__ = ["Plan", "make_plan"]
-
-# A byte of RAM is worth this many of flash: about the ratio of the two on microcontrollers.
-FLASH_PER_RAM = 4
+__all__ = ["Place", "Plan", "make_plan"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Offsets of everything.
+    """Places of everything.
 
     Attributes:
-        arena_bytes: Everything included: inputs, outputs, rows, scratch, row counters.
+        arena_bytes: Everything but the caller's memory: inputs, outputs, rows, scratch, row counters, in all regions.
         lower_bound_bytes: Bytes alive at the worst moment of this schedule, counters included.
-        values: Offset of each value that lies in one place, as a ring or as a whole.
-        rows: For each other value, the offset of each of its rows.
+        regions: The model's memory: the parts of the arena, fastest first, then what the caller gives.
+        values: Place of each value that lies in one piece, as a ring or as a whole.
+        rows: For each other value, the offset of each of its rows in its region.
+        row_regions: Regions of these values.
         row_unit: Row offsets are multiples of this.
-        scratch: Offset of each layer's scratch.
-        counters: Offset of the row counters.
-        blocks: What is placed, with its offset; of scattered values the first row's.
+        scratch: Place of each layer's scratch.
+        counters: Place of the row counters.
+        blocks: What is placed, with its place; of scattered values the first row's.
         guards: Of a validation build, the word behind each block.
     """
 
     arena_bytes: int
     lower_bound_bytes: int
-    values: dict[int, int]
+    regions: tuple[Region, ...]
+    values: dict[int, Place]
     rows: dict[int, tuple[int, ...]]
+    row_regions: dict[int, int]
     row_unit: int
-    scratch: dict[int, int]
-    counters: int
-    blocks: tuple[tuple[Block, int], ...]
+    scratch: dict[int, Place]
+    counters: Place
+    blocks: tuple[tuple[Block, Place], ...]
     guards: tuple[Guard, ...] = ()
+
+    @property
+    def arena(self) -> tuple[Region, ...]:
+        """The arena's parts."""
+        return tuple(region for region in self.regions if region.holds == "arena")
 
     @property
     def table_bytes(self) -> int:
@@ -54,51 +59,77 @@ class Plan:
         return 2 * sum(map(len, self.rows.values()))
 
 
-def make_plan(network: Network, schedule: Schedule, guards: bool = False) -> Plan:
+def make_plan(
+    network: Network, schedule: Schedule, memories: Sequence[Memory] = (ANYWHERE,), guards: bool = False
+) -> Plan:
     """Place all blocks; the result is the same on every machine.
 
     Args:
+        memories: What there is. A plan that is too large for it is made all the same: then a region has more bytes than
+            its capacity.
         guards: Put a guard word behind every block. Rows are then not scattered, so that each ring is one block.
     """
     blocks = make_blocks(network, schedule)
-    counters = blocks[-1].size
-    bound = schedule.live_bytes + counters if network.batch == 1 else max(b.size for b in blocks)
     if guards:
-        return _guarded_plan(network, schedule, [guarded(block) for block in blocks], bound)
-    offsets, arena = search(blocks, forbidden_differences(network, schedule, blocks), bound)
-    scattered = place_rows(network, schedule, blocks, bound) if arena > bound else None
-    if scattered is not None:
-        scattered_plan = _scattered_plan(blocks, scattered, bound)
-        if FLASH_PER_RAM * (arena - scattered_plan.arena_bytes) > scattered_plan.table_bytes:
-            return scattered_plan
-    return _plan(blocks, offsets, arena, bound, {}, 1)
-
-
-def _guarded_plan(network: Network, schedule: Schedule, blocks: list[Block], bound: int) -> Plan:
-    offsets, arena = search(blocks, forbidden_differences(network, schedule, blocks), bound)
-    plan = _plan(blocks, offsets, arena, bound, {}, 1)
-    return replace(plan, guards=guards_of(plan.blocks, len(schedule.timeline.order)))
-
-
-def _scattered_plan(blocks: list[Block], placement: RowPlacement, bound: int) -> Plan:
-    offsets = [placement.rigid.get(i, -1) for i in range(len(blocks))]
-    for i, block in enumerate(blocks):
-        if offsets[i] < 0 and block.value is not None:
-            offsets[i] = placement.rows[block.value][0]
-    return _plan(blocks, offsets, placement.arena_bytes, bound, placement.rows, placement.unit)
-
-
-def _plan(
-    blocks: list[Block], offsets: list[int], arena: int, bound: int, rows: dict[int, tuple[int, ...]], unit: int
-) -> Plan:
-    placed = tuple(zip(blocks, offsets, strict=True))
+        blocks = [guarded(block) for block in blocks]
+    traffic = block_traffic(network, schedule, blocks)
+    bound = least_bytes(network, blocks)
+    unit = row_unit(bound)
+    shares = distribute(network, schedule, blocks, traffic, memories, unit)
+    arena = tuple(_part(share, traffic) for share in shares)
+    callers = _caller_regions(network, schedule, arena, memories)
+    places = {
+        i: Place(region, offset)
+        for region, share in enumerate(shares)
+        for i, offset in zip(share.blocks, share.packing.offsets, strict=True)
+    }
+    placed = tuple((block, places[i]) for i, block in enumerate(blocks))
+    rows = {value: offsets for share in shares for value, offsets in share.packing.rows.items()}
+    values = {b.value: place for b, place in placed if b.value is not None and b.value not in rows}
+    arena_bytes = sum(part.bytes for part in arena)
     return Plan(
-        arena_bytes=arena,
-        lower_bound_bytes=min(bound, arena),
-        values={b.value: offset for b, offset in placed if b.value is not None and b.value not in rows},
+        arena_bytes=arena_bytes,
+        lower_bound_bytes=min(bound, arena_bytes),
+        regions=(*arena, *callers.values()),
+        values=values | {value: Place(len(arena) + i, 0) for i, value in enumerate(callers)},
         rows=rows,
-        row_unit=unit,
-        scratch={b.layer: offset for b, offset in placed if b.layer is not None},
-        counters=offsets[-1],
+        row_regions={value: region for region, share in enumerate(shares) for value in share.packing.rows},
+        row_unit=unit if rows else 1,
+        scratch={b.layer: place for b, place in placed if b.layer is not None},
+        counters=placed[-1][1],
         blocks=placed,
+        guards=guards_of(placed, len(schedule.timeline.order)) if guards else (),
     )
+
+
+def _part(share: Share, traffic: list[int]) -> Region:
+    return Region(
+        name=share.memory.name,
+        holds="arena",
+        bytes=share.packing.bytes,
+        capacity_bytes=share.memory.capacity_bytes,
+        traffic_bytes=sum(traffic[i] for i in share.blocks),
+        word_cycles=share.memory.word_cycles,
+    )
+
+
+def _caller_regions(
+    network: Network, schedule: Schedule, arena: tuple[Region, ...], memories: Sequence[Memory]
+) -> dict[int, Region]:
+    """A region for each value in the caller's memory.
+
+    Where that will lie is the caller's choice. Named is the fastest memory that has room for it beside the arena, or
+    else the emptiest: there the application of the bundle has its buffer.
+    """
+    traffic, found = value_traffic(network, schedule), dict[int, Region]()
+    free = {m.name: m.capacity_bytes - sum(part.bytes for part in arena if part.name == m.name) for m in memories}
+    ranked = sorted(memories, key=lambda memory: memory.word_cycles)
+    named = [(f"input {i}", io.value) for i, io in enumerate(network.inputs)]
+    named += [(f"output {i}", io.value) for i, io in enumerate(network.outputs)]
+    for name, index in named:
+        if index in network.caller_values and index not in found:
+            size = network.values[index].items * network.values[index].bytes
+            home = next((m for m in ranked if size <= free[m.name]), max(ranked, key=lambda m: free[m.name]))
+            free[home.name] -= size
+            found[index] = Region(home.name, name, size, home.capacity_bytes, traffic[index], home.word_cycles)
+    return found

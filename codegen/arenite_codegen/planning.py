@@ -9,13 +9,15 @@ then given back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from arenite_codegen.network import Network
-from arenite_codegen.plan import FLASH_PER_RAM, Plan, make_plan
+from arenite_codegen.packing import FLASH_PER_RAM
+from arenite_codegen.plan import Plan, make_plan
+from arenite_codegen.regions import ANYWHERE, Memory
 from arenite_codegen.schedule import Schedule, SegmentCosts, live_bytes, make_schedule, schedule_with
 from arenite_codegen.strips import KERNEL, Chain, chains_of, in_strips, repeated_macs
 
@@ -42,30 +44,32 @@ class Planned:
     plan: Plan
 
 
-def plan_network(network: Network, max_mac_factor: float = 1.0, guards: bool = False) -> Planned:
+def plan_network(
+    network: Network, max_mac_factor: float = 1.0, memories: Sequence[Memory] = (ANYWHERE,), guards: bool = False
+) -> Planned:
     """Plan the smallest arena that multiply-accumulates up to `max_mac_factor` times the network's allow.
 
     Strips must save more RAM, in flash's worth, than their kernel and tables take.
     """
     costs: SegmentCosts = {}
     schedule = make_schedule(network, costs)
-    best: Planned | None = None
-    for state in _Search(network, schedule, costs, max_mac_factor).found():
-        planned = Planned(state.network, state.schedule, make_plan(state.network, state.schedule, guards))
-        if best is None or _worth_bytes(planned) < _worth_bytes(best):
-            best = planned
-    least = FLASH_PER_RAM * schedule.live_bytes
-    if best is not None and _worth_bytes(best) < least:
-        return best
-    whole = Planned(network, schedule, make_plan(network, schedule, guards))
-    return whole if best is None or _worth_bytes(whole) <= _worth_bytes(best) else best
+    divided = [
+        Planned(state.network, state.schedule, make_plan(state.network, state.schedule, memories, guards))
+        for state in _Search(network, schedule, costs, max_mac_factor).found()
+    ]
+    least = (0, FLASH_PER_RAM * schedule.live_bytes)
+    if divided and min(map(_price, divided)) < least:
+        return min(divided, key=_price)
+    whole = Planned(network, schedule, make_plan(network, schedule, memories, guards))
+    return min((whole, *divided), key=_price)
 
 
-def _worth_bytes(planned: Planned) -> int:
-    """Flash that a plan takes, RAM included at its worth."""
+def _price(planned: Planned) -> tuple[int, int]:
+    """Bytes for which there is no room; then the flash that a plan takes, RAM included at its worth."""
+    missing = sum(max(0, part.bytes - part.capacity_bytes) for part in planned.plan.arena)
     chains = sum(1 for layer in planned.network.layers if layer.stages)
     flash = planned.plan.table_bytes + CHAIN_BYTES * chains + (KERNEL_BYTES if chains else 0)
-    return FLASH_PER_RAM * planned.plan.arena_bytes + flash
+    return missing, FLASH_PER_RAM * planned.plan.arena_bytes + flash
 
 
 def mac_factor(network: Network, schedule: Schedule) -> float:
@@ -117,7 +121,7 @@ class _Search:
             parts *= 2
 
     def _state(self, widths: Widths, network: Network, schedule: Schedule) -> _State:
-        alive = live_bytes(network, schedule.timeline) / self._first.live_bytes
+        alive = live_bytes(network, schedule.timeline) / max(1, self._first.live_bytes)
         return _State(widths, network, schedule, float(np.sum(alive**_POWER)))
 
     def _improved(self, state: _State) -> _State | None:

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from arenite.tflite_graph import Graph, printable
 from arenite_codegen.network import Layer, Network
 from arenite_codegen.placement import Block
-from arenite_codegen.plan import Plan
+from arenite_codegen.plan import Place, Plan
+from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["arena_text", "guard_names", "operator_rows"]
+__all__ = ["arena_text", "guard_names", "operator_rows", "region_rows"]
 
 _BAR = 64
 
@@ -60,23 +62,58 @@ def guard_names(network: Network, plan: Plan) -> dict[str, Any]:
     return {"blocks": [printable(guard.block) for guard in plan.guards], "layers": layers}
 
 
+def region_rows(regions: Sequence[Region]) -> list[dict[str, Any]]:
+    """One row for each part of the board's memories that models use.
+
+    The cycles are modelled.
+    """
+    return [
+        {
+            "name": region.name,
+            "holds": region.holds,
+            "bytes": region.bytes,
+            "capacity_bytes": region.capacity_bytes,
+            "traffic_bytes": region.traffic_bytes,
+            "word_cycles": region.word_cycles,
+            "modelled_cycles": region.traffic_cycles,
+        }
+        for region in regions
+    ]
+
+
 def arena_text(network: Network, schedule: Schedule, plan: Plan) -> str:
-    """The arena as text: each block with its bytes, the steps in which it lives, and a bar over the arena's bytes."""
+    """The arena as text: each block with its bytes, the steps in which it lives, and a bar over its region's bytes."""
     lines = [
         f"arena {plan.arena_bytes:,} bytes; no placement of this schedule needs less than {plan.lower_bound_bytes:,}",
         f"{len(schedule.timeline.order):,} steps; materialised: "
         + (", ".join(printable(network.values[v].name, 40) for v in schedule.materialised) or "nothing"),
-        "",
-        f"{'from':>9} {'to':>9} {'rows':>9} {'steps':>13}  block",
     ]
-    for block, offset in sorted(plan.blocks, key=lambda placed: (int(placed[0].born.min()), placed[1])):
+    for position, region in enumerate(plan.regions):
+        moved = f"an inference moves {region.traffic_bytes:,} here"
+        if region.holds != "arena":
+            lines += ["", f"{region.holds}: {region.bytes:,} bytes in the caller's memory; {moved}"]
+            continue
+        cycles = f"{region.traffic_cycles:,} cycles at {region.word_cycles} a word, modelled"
+        lines += [
+            "",
+            f"region {region.name}: {region.bytes:,} of {region.capacity_bytes:,} bytes; {moved}, {cycles}",
+            f"{'from':>9} {'to':>9} {'rows':>9} {'steps':>13}  block",
+            *_block_lines(network, schedule, plan, position),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _block_lines(network: Network, schedule: Schedule, plan: Plan, region: int) -> list[str]:
+    lines = []
+    here = [(block, place) for block, place in plan.blocks if place.region == region]
+    for block, place in sorted(here, key=lambda placed: (int(placed[0].born.min()), placed[1])):
         first, last = max(0, int(block.born.min()) // 2), int(block.died.max()) // 2
-        spans = _spans(plan, block, offset)
+        spans = _spans(plan, block, place)
         lines.append(
             f"{min(spans)[0]:9,} {max(stop for _, stop in spans):9,} {_rows(network, schedule, block):>9} "
-            f"{f'{first}-{last}':>13}  |{_bar(spans, plan.arena_bytes)}| {printable(block.name, 40)}"
+            f"{f'{first}-{last}':>13}  |{_bar(spans, plan.regions[region].bytes)}| {printable(block.name, 40)}"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _rows(network: Network, schedule: Schedule, block: Block) -> str:
@@ -85,10 +122,10 @@ def _rows(network: Network, schedule: Schedule, block: Block) -> str:
     return f"{schedule.ring_rows[block.value]}/{network.values[block.value].rows}"
 
 
-def _spans(plan: Plan, block: Block, offset: int) -> list[tuple[int, int]]:
+def _spans(plan: Plan, block: Block, place: Place) -> list[tuple[int, int]]:
     """The bytes that a block occupies, from and to; several spans where its rows are scattered."""
     if block.value not in plan.rows:
-        return [(offset, offset + block.size)]
+        return [(place.offset, place.offset + block.size)]
     size = int(block.stop[0] - block.start[0])
     return [(start, start + size) for start in plan.rows[block.value]]
 

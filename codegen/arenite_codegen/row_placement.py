@@ -19,7 +19,7 @@ from arenite_codegen.network import Network, Role
 from arenite_codegen.placement import ALIGNMENT, Block, Ints, forbidden_differences, lives_throughout, search
 from arenite_codegen.schedule import Schedule, read_as_a_whole
 
-__all__ = ["RowPlacement", "place_rows"]
+__all__ = ["RowPlacement", "place_rows", "row_unit"]
 
 # A row's offset is 16 bits of units.
 MAX_UNITS = 0xFFFF
@@ -34,7 +34,6 @@ class RowPlacement:
     """Offsets of blocks that stay whole, by their position, and of the rows of the other values."""
 
     arena_bytes: int
-    unit: int
     rigid: dict[int, int]
     rows: dict[int, tuple[int, ...]]
 
@@ -49,16 +48,23 @@ class _Row:
     life: int
 
 
-def place_rows(network: Network, schedule: Schedule, blocks: list[Block], bound: int) -> RowPlacement | None:
+def row_unit(bound: int) -> int:
+    """Bytes of which all offsets are multiples, so that 16 bits say any offset of an arena near its bound."""
+    unit = ALIGNMENT
+    while bound * 5 // 4 > unit * MAX_UNITS:
+        unit *= 2
+    return unit
+
+
+def place_rows(
+    network: Network, schedule: Schedule, blocks: list[Block], bound: int, unit: int
+) -> RowPlacement | None:
     """The best of several orders, or None where no value can be scattered."""
     loose = {b.value for b in blocks if _is_loose(network, b)}
     rigid = [i for i, b in enumerate(blocks) if b.value not in loose]
     rows = [row for b in blocks if b.value in loose for row in _rows(b)]
     if not rows or len(rows) ** 2 > EFFORT_OF_ONE:
         return None
-    unit = ALIGNMENT
-    while bound * 5 // 4 > unit * MAX_UNITS:
-        unit *= 2
     fixed = [blocks[i] for i in rigid]
     offsets, arena = search(fixed, forbidden_differences(network, schedule, fixed), 0)
     overlays = [o for o in schedule.timeline.overlays if not any(lives_throughout(network, v) for v in (o[0], o[2]))]
@@ -75,11 +81,11 @@ def place_rows(network: Network, schedule: Schedule, blocks: list[Block], bound:
         return None
     counts = {b.value: len(b.born) for b in blocks if b.value in loose}
     scattered = {v: tuple(best[1][v, r] for r in range(n)) for v, n in counts.items() if v is not None}
-    return RowPlacement(best[0], unit, dict(zip(rigid, offsets, strict=True)), scattered)
+    return RowPlacement(best[0], dict(zip(rigid, offsets, strict=True)), scattered)
 
 
 def _is_loose(network: Network, block: Block) -> bool:
-    if block.value is None or network.values[block.value].role is not Role.INTERNAL:
+    if block.rigid or block.value is None or network.values[block.value].role is not Role.INTERNAL:
         return False
     return len(block.born) > 1 and not read_as_a_whole(network, block.value)
 
@@ -120,8 +126,9 @@ class _Placer:
         arena: int,
         unit: int,
     ) -> None:
+        nothing = np.zeros(0, np.int64)
         self._fixed = [
-            np.concatenate([getattr(b, name) + shift * o for b, o in zip(fixed, offsets, strict=True)])
+            np.concatenate([nothing, *(getattr(b, name) + shift * o for b, o in zip(fixed, offsets, strict=True))])
             for name, shift in (("born", 0), ("died", 0), ("start", 1), ("stop", 1))
         ]
         self._arena, self._unit = arena, unit

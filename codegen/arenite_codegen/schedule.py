@@ -99,7 +99,7 @@ def _schedule(network: Network, demands: _Demands, chosen: Sequence[int]) -> Sch
     outputs = [io.value for io in network.outputs]
     # Rows of a fed input that nobody reads must still be taken from the caller.
     rest = [layer.output for layer in network.layers if layer.kernel == FEED]
-    timeline = simulate(network, demands, [*chosen, *outputs, *rest], kept=outputs)
+    timeline = simulate(network, demands, [*chosen, *outputs, *rest], kept=[*outputs, *_kept_inputs(network)])
     ring_rows = {
         value.index: _ring_rows(network, timeline, value.index)
         for value in network.values
@@ -107,6 +107,10 @@ def _schedule(network: Network, demands: _Demands, chosen: Sequence[int]) -> Sch
     }
     steps = tuple((layer, len(list(run))) for layer, run in groupby(timeline.order))
     return Schedule(steps, ring_rows, tuple(chosen), timeline, live_peak(network, timeline))
+
+
+def _kept_inputs(network: Network) -> list[int]:
+    return [io.value for io in network.inputs] if network.keep_input else []
 
 
 class _Demands:
@@ -237,14 +241,16 @@ def _arrays(times: dict[int, list[int]]) -> dict[int, Times]:
 
 
 def live_peak(network: Network, timeline: Timeline) -> int:
-    """Most bytes alive at one time, at row granularity."""
+    """Most bytes alive at one time, at row granularity, without what lies in the caller's memory."""
     return int(live_bytes(network, timeline).max())
 
 
 def live_bytes(network: Network, timeline: Timeline) -> Times:
-    """Bytes of rows and scratch alive at each half step, from the one before the first."""
+    """Bytes of rows and scratch alive at each half step, from the one before the first; not of the caller's memory."""
     change = np.zeros(timeline.end + 4, np.int64)
     for value, born in timeline.born.items():
+        if value in network.caller_values:
+            continue
         size = network.values[value].row_bytes
         np.add.at(change, born + 1, size)
         np.add.at(change, timeline.died[value] + 2, -size)
@@ -353,8 +359,8 @@ def _reach(network: Network, cuts: list[int]) -> int:
 
 def _segment_cost(network: Network, demands: _Demands, begin: int | None, targets: list[int]) -> int:
     ready = frozenset() if begin is None else frozenset({begin})
-    timeline = simulate(network, demands, targets, targets, ready)
-    if begin is not None:
+    timeline = simulate(network, demands, targets, [*targets, *_kept_inputs(network)], ready)
+    if begin is not None and not network.keep_input:
         for io in network.inputs:
             timeline.born.pop(io.value, None)
     return live_peak(network, timeline)

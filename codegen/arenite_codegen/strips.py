@@ -17,7 +17,17 @@ import numpy.typing as npt
 
 from arenite_codegen.network import Layer, Mode, Network, Read, Role, Stage
 
-__all__ = ["Chain", "KERNEL", "STAGE_KERNELS", "chains_of", "in_strips", "repeated_macs", "stage_geometry"]
+__all__ = [
+    "Chain",
+    "KERNEL",
+    "STAGE_KERNELS",
+    "chains_of",
+    "in_strips",
+    "repeated_macs",
+    "stage_calls",
+    "stage_geometry",
+    "strip_count",
+]
 
 KERNEL = "strips_s8"
 MAX_STAGES = 4  # as ARENITE_STRIPS_S8_MAX_STAGES
@@ -139,6 +149,20 @@ def in_strips(network: Network, widths: Mapping[Chain, int]) -> Network:
     gone = {index for chain in widths for index in chain[:-1]}
     layers = [merged.get(layer.index, layer) for layer in network.layers if layer.index not in gone]
     return replace(network, layers=tuple(replace(layer, index=i) for i, layer in enumerate(layers)))
+
+
+def stage_calls(layer: Layer, steps: int) -> list[tuple[Layer, int]]:
+    """The stages of a chain and how often each one's kernel is called in the first `steps` steps; else nothing."""
+    layers = [stage.layer for stage in layer.stages]
+    made = _made(layers, layer.parameters["strip_w"]) if layers else []
+    return [
+        (stage, int(rows[:steps].sum()) * len(columns)) for stage, (rows, columns) in zip(layers, made, strict=True)
+    ]
+
+
+def strip_count(layer: Layer) -> int:
+    """Strips of an output row; 1 of a layer that is no chain."""
+    return -(-_out_width(layer) // int(layer.parameters["strip_w"])) if layer.stages else 1
 
 
 def repeated_macs(network: Network, chain: Chain, width: int) -> int:

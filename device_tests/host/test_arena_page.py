@@ -13,6 +13,7 @@ from arenite_codegen import bundle
 from arenite_codegen.arena_page import HEIGHT, WIDTH, arena_page, live_bytes
 from arenite_codegen.network import Network
 from arenite_codegen.plan import Plan, make_plan
+from arenite_codegen.regions import Memory
 from arenite_codegen.schedule import Schedule, make_schedule
 from support.builder import ModelBuilder
 from support.graphs import random_graph
@@ -52,6 +53,26 @@ def test_the_peak_is_the_lower_bound(seed: int) -> None:
     page = arena_page(network, schedule, plan, "t")
     assert f"{max(alive):,} bytes" in page
     assert f"{plan.arena_bytes:,} bytes</h1>" in page
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_regions_lie_one_below_the_other(seed: int) -> None:
+    network, schedule, alone = planned(seed)
+    memories = (Memory("fast", alone.arena_bytes // 2), Memory("slow", 1 << 20, 10))
+    plan = make_plan(network, schedule, memories)
+    page = arena_page(network, schedule, plan, "t")
+    paths = [p for p in svg_of(page).iter("path") if p.get("class") == "band"]
+    border = plan.arena[0].bytes * HEIGHT / plan.arena_bytes
+    assert len(plan.arena) == 2
+    for path in paths:
+        title = next(path.iter("title")).text or ""
+        for _, y, _, h in (tuple(map(float, m)) for m in RECTANGLE.findall(path.get("d", ""))):
+            in_fast = y + h <= border + 0.2
+            assert in_fast or y >= border - 0.2, "a row lies across the border"
+            assert title.endswith("in fast" if in_fast else "in slow")
+    for region in plan.regions:
+        assert f"{region.traffic_bytes:,}</td>" in page
+        assert f"{region.traffic_cycles:,}</td>" in page
 
 
 def test_a_name_is_only_ever_text(tmp_path: Path) -> None:

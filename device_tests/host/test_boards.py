@@ -14,11 +14,18 @@ from arenite_codegen.boards import copy_support, list_boards, load_board
 from arenite_codegen.toolchain import find_toolchain
 
 INVALID = sorted((Path(__file__).parent / "invalid_boards").glob("invalid_*.toml"))
-EMULATED = ["qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32"]
+EMULATED = [
+    "emulated-m4-external-flash",
+    "emulated-m7-psram",
+    "emulated-m7-regions",
+    "qemu-mps2-an386",
+    "qemu-mps2-an500",
+    "qemu-riscv32",
+]
 
 
 def test_the_boards_are_these() -> None:
-    assert list_boards() == ["host", *EMULATED]
+    assert list_boards() == sorted(["host", *EMULATED])
 
 
 @pytest.mark.parametrize(
@@ -34,6 +41,18 @@ def test_a_board_says_what_its_file_says(name: str, cpu: str, fpu: str, ram_byte
     assert (board.name, board.cpu, board.features.fpu, board.ram_bytes) == (name, cpu, fpu, ram_bytes)
     assert board.flash_bytes == 4 * 1024 * 1024
     assert [emulator.name for emulator in board.emulators] == ["qemu", "unicorn"]
+
+
+def test_memories_keep_the_order_of_the_file_and_their_speed() -> None:
+    board = load_board("emulated-m7-regions")
+    assert [(r.name, r.length, r.word_cycles) for r in board.rams] == [
+        ("dtcm", 64 << 10, 1),
+        ("sram", 192 << 10, 2),
+        ("psram", 8 << 20, 12),
+    ]
+    assert [(r.name, r.length) for r in board.flashes] == [("flash", 2 << 20), ("external-flash", 8 << 20)]
+    assert (board.ram.name, board.flash.name) == ("dtcm", "flash")
+    assert (board.ram_bytes, board.flash_bytes) == ((64 + 192 + 8192) << 10, 10 << 20)
 
 
 @pytest.mark.parametrize("name", EMULATED)
@@ -52,7 +71,7 @@ def test_a_board_is_found_by_name_folder_or_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_board_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"no board 'esp32'. The boards are host, qemu-mps2-an386") as caught:
+    with pytest.raises(UsageError, match=r"no board 'esp32'. The boards are emulated-m4-external-flash, ") as caught:
         load_board("esp32")
     assert caught.value.exit_code == 2
 

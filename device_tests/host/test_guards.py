@@ -74,8 +74,9 @@ def test_a_guard_lies_right_behind_every_block() -> None:
     places = {guard.block: guard.place for guard in plan.guards}
     for value in network.values:
         if value.index in plan.values and value.role is not Role.CONSTANT and network.batch == 1:
-            assert places[value.name] == plan.values[value.index] + schedule.ring_rows[value.index] * value.row_bytes
-    assert all(guard.place + 4 <= plan.arena_bytes for guard in plan.guards)
+            at, ring = plan.values[value.index], schedule.ring_rows[value.index]
+            assert places[value.name] == (at.region, at.offset + ring * value.row_bytes)
+    assert all(guard.place.offset + 4 <= plan.arena_bytes for guard in plan.guards)
 
 
 @pytest.mark.parametrize("fed", [False, True])

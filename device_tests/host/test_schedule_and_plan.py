@@ -11,7 +11,7 @@ import pytest
 from arenite.tflite_graph import read_graph
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Network
-from arenite_codegen.plan import make_plan
+from arenite_codegen.plan import Place, make_plan
 from arenite_codegen.schedule import make_schedule
 from support.plan_checker import replay
 from support.random_networks import random_network
@@ -71,7 +71,7 @@ def test_the_checker_sees_two_blocks_that_are_swapped() -> None:
         network = random_network(seed)
         schedule = make_schedule(network)
         plan = make_plan(network, schedule)
-        moved = replace(plan, values=dict.fromkeys([*plan.values, *plan.rows], 0), rows={})
+        moved = replace(plan, values=dict.fromkeys([*plan.values, *plan.rows], Place(0, 0)), rows={})
         try:
             replay(network, schedule, moved)
         except AssertionError:

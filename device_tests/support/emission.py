@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated C of many models side by side, named m0, m1, ..., with one table of them all."""
+"""Generated C of many models side by side, named m0, m1, ..., with one table of them all.
+
+One in three lies in one memory, one is spread over several of RAM and flash, one has its inputs and outputs in the
+caller's memory besides.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,12 @@ from pathlib import Path
 
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import parse_graph
+from arenite_codegen.caller_memory import caller_memory
 from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Network
 from arenite_codegen.plan import make_plan
+from arenite_codegen.regions import ANYWHERE, Memory
 from arenite_codegen.schedule import make_schedule
 from arenite_codegen.strips import Chain, chains_of, in_strips
 
@@ -23,6 +29,7 @@ __all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "r
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
 RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
 MAX_POINTERS = 1024
+ANYWHERE_SLOW = Memory("slow", ANYWHERE.capacity_bytes, 9)
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> 
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, f"m{len(numbers)}", guards)
+            emitted = _emit(model, len(numbers), guards)
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -74,11 +81,15 @@ def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> 
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, symbol: str, guards: bool) -> Emitted:
+def _emit(model: bytes, number: int, guards: bool) -> Emitted:
     network = legalise(parse_graph(model))
     network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
+    if number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 12:
+        network = caller_memory(network, inputs=True, outputs=True)
     schedule = make_schedule(network)
-    emitted = emit(network, schedule, make_plan(network, schedule, guards), symbol)
+    ram, flash = (_memories(number, words) for words in (100, 400))
+    plan = make_plan(network, schedule, ram, guards)
+    emitted = emit(network, schedule, plan, f"m{number}", flash)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
     return emitted
@@ -93,6 +104,15 @@ def random_strips(network: Network, chance: random.Random) -> dict[Chain, int]:
         if not any(set(chain) & set(other) for other in taken):
             taken[chain] = chance.randint(1, int(network.layers[chain[-1]].parameters["out_w"]))
     return taken
+
+
+def _memories(number: int, words: int) -> tuple[Memory, ...]:
+    """One that holds everything, and beside it for two of three models two that hold less and are faster."""
+    if number % 3 == 0:
+        return (ANYWHERE,)
+    chance = random.Random(number)
+    small, middle = (4 * chance.randint(1, words * times) for times in (1, 4))
+    return ANYWHERE_SLOW, Memory("small", small), Memory("middle", middle, 2)
 
 
 def _write(emitted: Emitted, home: Path) -> list[Path]:

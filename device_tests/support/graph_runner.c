@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the models of one batch on requests from standard input, each in a fresh arena between guard bytes.
+/* Runs the models of one batch on requests from standard input, each memory region fresh and between guard bytes.
  *
  * Request:  u32 model, u32 offset, u32 mode, then the inputs. Numbers are in the machine's own order.
- *           mode 0 runs the executor as it ships, its arena `offset` bytes off a 16-byte boundary.
+ *           mode 0 runs the executor as it ships, its memory `offset` bytes off a 16-byte boundary.
  *           mode n > 0 hands every row to its kernel in an allocation of its own, each pointer at another
  * offset of 0 .. 15 drawn from n, so that a sanitiser sees a single byte read or written beside a row. Reply:
  * the outputs, then u32 status (0 good, 1 a byte outside the arena or a row was written, 2 a guard word behind a block
@@ -36,6 +36,7 @@
 #define GUARD 0xA5
 #define GARBAGE 0x5B
 #define MAX_ROWS ARENITE_MAX_POINTERS
+#define MAX_REGIONS 16u
 
 extern const arenite_model_t *const graph_models[];
 extern const uint32_t graph_model_count;
@@ -157,12 +158,14 @@ static int read_inputs(const arenite_model_t *model, uint8_t *const *memory) {
     return 1;
 }
 
-static void write_reply(const arenite_model_t *model, guarded_t *arena) {
+static void write_reply(const arenite_model_t *model, guarded_t *regions, uint8_t *const *memory) {
     uint32_t status = 0;
     for (unsigned i = 0; i < model->output_count; i++) {
-        fwrite(arenite_output(model, &arena->bytes, i), 1, model->outputs[i].bytes, stdout);
+        fwrite(arenite_output(model, memory, i), 1, model->outputs[i].bytes, stdout);
     }
-    release(arena);
+    for (unsigned i = 0; i < model->region_count; i++) {
+        release(&regions[i]);
+    }
     status = guards_intact ? 0u : 1u;
 #ifdef ARENITE_GUARDS
     if (arenite_guard_damage() != NULL) {
@@ -175,17 +178,22 @@ static void write_reply(const arenite_model_t *model, guarded_t *arena) {
 
 static int answer(uint32_t index, uint32_t offset, uint32_t mode) {
     const arenite_model_t *model = graph_models[index];
-    guarded_t arena = guarded(model->arena_bytes, offset);
+    guarded_t regions[MAX_REGIONS];
+    uint8_t *memory[MAX_REGIONS];
+    for (unsigned i = 0; i < model->region_count; i++) {
+        regions[i] = guarded(model->region_bytes[i], offset);
+        memory[i] = regions[i].bytes;
+    }
     guards_intact = 1;
-    if (!read_inputs(model, &arena.bytes)) {
+    if (!read_inputs(model, memory)) {
         return 0;
     }
     if (mode == 0) {
-        arenite_run(model, &arena.bytes);
+        arenite_run(model, memory);
     } else {
-        run_isolated(model, &arena.bytes, mode);
+        run_isolated(model, memory, mode);
     }
-    write_reply(model, &arena);
+    write_reply(model, regions, memory);
     return 1;
 }
 

@@ -59,6 +59,33 @@ def _two_branches(keras: Any) -> Any:
     return keras.Model(inputs, layers.Dense(5)(layers.GlobalAveragePooling2D()(joined)))
 
 
+# Expansion, channels, blocks, stride of the first, kernel.
+_LITE0_STAGES = (
+    (1, 16, 1, 1, 3),
+    (6, 24, 2, 2, 3),
+    (6, 40, 2, 2, 5),
+    (6, 80, 3, 2, 3),
+    (6, 112, 3, 1, 5),
+    (6, 192, 4, 2, 5),
+    (6, 320, 1, 1, 3),
+)
+
+
+def _efficientnet_lite0(keras: Any) -> Any:
+    """Inverted residuals with 3x3 and 5x5 kernels, ReLU6, no squeeze and excitation."""
+    layers = keras.layers
+    inputs = keras.Input((224, 224, 3))
+    x = layers.ReLU(6.0)(layers.Conv2D(32, 3, 2, "same")(inputs))
+    for expansion, channels, blocks, stride, kernel in _LITE0_STAGES:
+        for block in range(blocks):
+            y = layers.ReLU(6.0)(layers.Conv2D(expansion * x.shape[-1], 1)(x)) if expansion > 1 else x
+            y = layers.DepthwiseConv2D(kernel, stride if block == 0 else 1, "same")(y)
+            y = layers.Conv2D(channels, 1)(layers.ReLU(6.0)(y))
+            x = layers.Add()([x, y]) if block else y
+    x = layers.ReLU(6.0)(layers.Conv2D(1280, 1)(x))
+    return keras.Model(inputs, layers.Dense(1000)(layers.GlobalAveragePooling2D()(x)))
+
+
 NETWORKS: dict[str, Callable[[Any], Any]] = {
     "MobileNetV2 1.0/224": _application("MobileNetV2", 224, 1.0),
     "MobileNetV2 0.75/192": _application("MobileNetV2", 192, 0.75),
@@ -66,6 +93,7 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
     "MobileNetV2 0.35/96": _application("MobileNetV2", 96, 0.35),
     "MobileNetV1 1.0/224": _application("MobileNet", 224, 1.0),
     "MobileNetV1 0.25/96": _application("MobileNet", 96, 0.25),
+    "EfficientNet-Lite0": _efficientnet_lite0,
     "residual": _residual,
     "inception": _inception,
     "two branches": _two_branches,

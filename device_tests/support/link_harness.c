@@ -54,8 +54,8 @@ static int is_gap(uint32_t at) {
 }
 
 static void check_gaps(void) {
-    for (uint32_t i = 0; i < sizeof arena; i++) {
-        if (is_gap(i) && arena[i] != PAINT) {
+    for (uint32_t i = 0; i < sizeof buffer_0; i++) {
+        if (is_gap(i) && buffer_0[i] != PAINT) {
             fprintf(stderr, "arena byte %u outside of all tensors and counters was overwritten\n",
                     (unsigned)i);
             exit(3);
@@ -73,7 +73,7 @@ static void reply(void) {
 
 int main(void) {
     uint32_t bytes;
-    memset(arena, PAINT, sizeof arena);
+    memset(buffer_0, PAINT, sizeof buffer_0);
     app_start();
     reply();
     while (fread(&bytes, sizeof bytes, 1, stdin) == 1) {

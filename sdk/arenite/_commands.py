@@ -58,6 +58,9 @@ def bundle(arguments: argparse.Namespace) -> int:
         arena_bytes=arguments.arena_bytes,
         row_fed=_row_fed(arguments),
         max_mac_factor=arguments.max_mac_factor,
+        caller_inputs=_positions(arguments.caller_input),
+        caller_outputs=_positions(arguments.caller_output),
+        keep_input=arguments.keep_input,
         guards=arguments.guards,
         force=arguments.force,
         progress=_progress(),
@@ -121,6 +124,10 @@ def _row_fed(arguments: argparse.Namespace) -> list[bool]:
         problem = f"--row-fed-model {min(unknown)} is none of the models to bundle"
         raise UsageError(problem, cure="Give the same path as MODEL.")
     return [arguments.row_fed or model in arguments.row_fed_model for model in arguments.models]
+
+
+def _positions(chosen: list[int | None]) -> bool | list[int]:
+    return None in chosen or [position for position in chosen if position is not None]
 
 
 def _samples(paths: list[str] | None) -> str | list[str] | None:

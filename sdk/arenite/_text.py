@@ -128,6 +128,7 @@ def bundle(report: BundleReport) -> list[str]:
         f"bundle     {printable(report.out_dir)}",
         f"board      {report.board}",
         f"arena      {report.arena_bytes:,} bytes ({bound})",
+        *_regions(report),
         f"weights    {report.weights_bytes:,} bytes of flash",
         f"MACs       {report.macs:,} (x{report.mac_factor:.2f}) in {len(report.operators)} operators",
     ]
@@ -140,6 +141,18 @@ def bundle(report: BundleReport) -> list[str]:
     if report.guards:
         lines.append("guards     a validation build: larger and slower than firmware to ship")
     return [*lines, f"next       arenite build {printable(report.out_dir)}"]
+
+
+def _regions(report: BundleReport) -> list[str]:
+    """Which memories are used, if more than one of RAM and one of flash."""
+    if [r.holds for r in report.regions] == ["arena", "weights"]:
+        return []
+    head = ("", "region", "holds", "bytes", "of", "traffic", "cycles (modelled)")
+    rows: list[tuple[str, ...]] = [head]
+    for r in report.regions:
+        numbers = (r.bytes, r.capacity_bytes, r.traffic_bytes, r.modelled_cycles)
+        rows.append(("", r.name, r.holds, *(f"{number:,}" for number in numbers)))
+    return table(rows, frozenset(range(3, len(head))))
 
 
 def build(report: BuildReport) -> list[str]:

@@ -207,6 +207,15 @@ def _positive(text: str) -> int:
     return value
 
 
+def _position(text: str) -> int | None:
+    """None is all of them."""
+    if text == "all":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a position, counted from 0, nor `all`")
+    return int(text)
+
+
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -265,6 +274,15 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument(
         "--arena-bytes", type=_positive, metavar="N", help="fail when the plan needs more than N bytes"
     )
+    which = "a position, counted from 0, or `all`; repeat the option for several"
+    parser.add_argument(
+        "--caller-input", type=_position, action="append", default=[], metavar="N",
+        help=f"an input in memory that the application gives at run time: {which}",
+    )
+    parser.add_argument(
+        "--caller-output", type=_position, action="append", default=[], metavar="N", help="the same for an output"
+    )
+    parser.add_argument("--keep-input", action="store_true", help="a run leaves the inputs as they are")
     parser.add_argument("--row-fed", action="store_true", help="take the input row by row; the frame is never stored")
     fed = "of several models, take this one's input row by row; repeat the option for more"
     parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)

@@ -20,8 +20,10 @@
 
 typedef char scale_is_32_bits_wide[sizeof(float) == sizeof(uint32_t) ? 1 : -1];
 
-static uint8_t arena[ARENITE_ARENA_BYTES] BOARD_ARENA_ATTRIBUTES;
-static uint8_t *const memory[] = {arena};
+#define BUFFER(number, name, bytes) static uint8_t buffer_##number[bytes] BOARD_IN_MEMORY(name);
+#define START(number) buffer_##number
+ARENITE_BUFFERS(BUFFER)
+static uint8_t *const memories[ARENITE_MODEL_COUNT][ARENITE_MOST_REGIONS] = ARENITE_MEMORY(START);
 
 static arenite_link_t link_state;
 
@@ -51,6 +53,7 @@ typedef struct {
 } reply_t;
 
 static const arenite_model_t *model(void) { return arenite_models[session.selected]; }
+static uint8_t *const *memory(void) { return memories[session.selected]; }
 
 static const arenite_io_t *find_io(bool output, uint32_t index) {
     const uint32_t count = output ? model()->output_count : model()->input_count;
@@ -124,7 +127,7 @@ static void feed_complete_row(void) {
 
 static void begin_rows(void) {
     board_stack_paint();
-    arenite_begin(&session.feed, model(), memory);
+    arenite_begin(&session.feed, model(), memory());
     session.row_bytes = 0;
     session.feed_counter = 0;
     session.loaded_bytes[0] = 0;
@@ -178,7 +181,8 @@ static app_status_t load(const request_t *request, reply_t *reply) {
     if (model()->row_fed) {
         return load_rows(offset, request->payload + LOAD_HEADER, bytes);
     }
-    memcpy((uint8_t *)arenite_input(model(), memory, index) + offset, request->payload + LOAD_HEADER, bytes);
+    memcpy((uint8_t *)arenite_input(model(), memory(), index) + offset, request->payload + LOAD_HEADER,
+           bytes);
     session.loaded_bytes[index] = offset + bytes;
     return APP_OK;
 }
@@ -200,7 +204,7 @@ static void run_model(uint8_t sequence) {
     } else {
         board_stack_paint();
         const uint64_t start = board_counter();
-        arenite_run(model(), memory);
+        arenite_run(model(), memory());
         session.run_counter = board_counter() - start;
     }
     session.run_stack_peak_bytes = board_stack_peak_bytes();
@@ -256,7 +260,7 @@ static app_status_t read_output(const request_t *request, reply_t *reply) {
     if (!session.outputs_valid) {
         return APP_NOT_RUN;
     }
-    memcpy(reply->data, (const uint8_t *)arenite_output(model(), memory, index) + offset, bytes);
+    memcpy(reply->data, (const uint8_t *)arenite_output(model(), memory(), index) + offset, bytes);
     reply->bytes = bytes;
     return APP_OK;
 }

@@ -129,7 +129,8 @@ typedef struct {
  * say so); a model that was planned for one memory has one region, its arena.
  *
  * Where the caller writes input i, or reads output i.
- * A run may overwrite inputs: write them before every run. Outputs stay until the next input is written.
+ * A run may overwrite inputs, except those in the caller's memory and those that the plan keeps: write them before every
+ * run. Outputs stay until the next input is written.
  * A row-fed model has no place for a whole input: arenite_input then gives NULL. */
 void *arenite_input(const arenite_model_t *model, uint8_t *const *memory, unsigned i);
 const void *arenite_output(const arenite_model_t *model, uint8_t *const *memory, unsigned i);

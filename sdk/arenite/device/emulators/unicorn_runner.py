@@ -105,7 +105,8 @@ class UnicornBoard:
         library = BlockCounter.load()
         if library is None:
             return None
-        code = segments[0]
+        start = self._flash()["origin"]
+        code = next(s for s in segments if s.address <= start < s.address + len(s.data))
         counter = BlockCounter(library, code.address, code.data, self._target.architecture == "riscv32")
         counter.attach(self._engine)
         return counter
@@ -123,12 +124,16 @@ class UnicornBoard:
             self._engine.mmio_map(page, _PAGE, _from_base(read, into), None, _to_base(write, into), None)
 
     def _start_address(self) -> int:
-        flash = next(region for region in self._target.memory if region["kind"] == "flash")
+        flash = self._flash()
         if self._target.architecture == "riscv32":
             return int(flash["origin"])
         vectors = bytes(self._engine.mem_read(flash["origin"], 8))
         self._engine.reg_write(self._unicorn.arm_const.UC_ARM_REG_SP, int.from_bytes(vectors[:4], "little"))
         return int.from_bytes(vectors[4:], "little") & ~1
+
+    def _flash(self) -> dict[str, Any]:
+        """The region of the code."""
+        return next(region for region in self._target.memory if region["kind"] == "flash")
 
     def _program_counter(self) -> int:
         if self._target.architecture == "riscv32":

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants of a model in flash: each distinct one once, in the fastest flash that has room for it.
+
+Weights, biases, multipliers and tables of a layer count as read once a step. Where not all fit into the fastest flash,
+those go first that are read most often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite_codegen.network import Network
+from arenite_codegen.regions import ANYWHERE, Memory, Region
+from arenite_codegen.schedule import Schedule
+from arenite_codegen.strips import stage_calls
+from arenite_codegen.traffic import read_bytes, steps_run
+
+__all__ = ["Constant", "ConstantArray", "Pool", "WEIGHTS_SECTION"]
+
+Array = npt.NDArray[Any]
+
+WEIGHTS_SECTION = ".rodata.arenite_weights"
+_C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Where a constant lies: the first word of it in the array of a region."""
+
+    c_type: str
+    region: int
+    word: int
+
+
+@dataclass(frozen=True)
+class ConstantArray:
+    """The constants of one region as 32-bit words.
+
+    Attributes:
+        section: Where a linker script finds them.
+    """
+
+    region: Region
+    section: str
+    data: bytes
+
+    @property
+    def words(self) -> int:
+        """Length of the array; C has no empty ones."""
+        return max(1, len(self.data) // 4)
+
+    def lines(self) -> list[str]:
+        """The words as rows of C initialisers."""
+        words = np.frombuffer(self.data, "<u4").tolist()
+        return [", ".join(f"0x{w:08x}u" for w in words[i : i + 8]) + "," for i in range(0, len(words), 8)]
+
+
+class Pool:
+    """All constants of a network, each in its region.
+
+    Args:
+        memories: The flash there is; in the first lies the code.
+    """
+
+    def __init__(self, network: Network, schedule: Schedule, memories: Sequence[Memory] = (ANYWHERE,)) -> None:
+        self._traffic = _traffic(network, schedule)
+        ranked = sorted(memories, key=lambda memory: memory.word_cycles)
+        chosen = _distribute(self._traffic, ranked)
+        self._memories = [m for i, m in enumerate(ranked) if i in chosen.values()] or ranked[:1]
+        self._region = {data: self._memories.index(ranked[i]) for data, i in chosen.items()}
+        self._code_memory = memories[0]
+        self._parts: list[list[bytes]] = [[] for _ in self._memories]
+        self._words = [0] * len(self._memories)
+        self._found: dict[bytes, int] = {}
+
+    def add(self, values: Array) -> Constant:
+        """The place of a constant of the network, which is added when it is new."""
+        data = _words(values)
+        region = self._region[data]
+        if data not in self._found:
+            self._found[data] = self._words[region]
+            self._parts[region].append(data)
+            self._words[region] += len(data) // 4
+        return Constant(_C_TYPES[str(values.dtype)], region, self._found[data])
+
+    def arrays(self) -> list[ConstantArray]:
+        """What was added, fastest region first."""
+        return [self._array(i, memory) for i, memory in enumerate(self._memories)]
+
+    def _array(self, index: int, memory: Memory) -> ConstantArray:
+        traffic = sum(self._traffic[data] for data in self._parts[index])
+        size = 4 * self._words[index]
+        region = Region(memory.name, "weights", size, memory.capacity_bytes, traffic, memory.word_cycles)
+        section = WEIGHTS_SECTION + ("" if memory == self._code_memory else f".{memory.name}")
+        return ConstantArray(region, section, b"".join(self._parts[index]))
+
+
+def _words(values: Array) -> bytes:
+    data = np.ascontiguousarray(values).tobytes()
+    return data + bytes(-len(data) % 4)
+
+
+def _traffic(network: Network, schedule: Schedule) -> dict[bytes, int]:
+    """For each distinct constant the bytes that an inference reads of it."""
+    steps, found = steps_run(schedule), dict[bytes, int]()
+    for layer in network.layers:
+        count = steps[layer.index]
+        for part, calls in ((layer, count), *stage_calls(layer, count)):
+            for values in part.parameters.values():
+                if isinstance(values, np.ndarray):
+                    data = _words(values)
+                    found[data] = found.get(data, 0) + network.batch * len(data) * calls
+        for read in layer.reads:
+            constant = network.values[read.value].data
+            if constant is not None:
+                data = _words(constant)
+                found[data] = found.get(data, 0) + network.batch * read_bytes(read, count)
+    return found
+
+
+def _distribute(traffic: dict[bytes, int], ranked: list[Memory]) -> dict[bytes, int]:
+    """For each constant its memory; what fits nowhere goes to the largest."""
+    total = sum(map(len, traffic))
+    fastest = [i for i, m in enumerate(ranked) if m.word_cycles == ranked[0].word_cycles]
+    whole = next((i for i in fastest if total <= ranked[i].capacity_bytes), None)
+    if whole is not None or len(ranked) == 1:
+        return dict.fromkeys(traffic, whole or 0)
+    free = [memory.capacity_bytes for memory in ranked]
+    largest = max(range(len(ranked)), key=free.__getitem__)
+    chosen = {}
+    for data in sorted(traffic, key=lambda data: (-traffic[data] / max(1, len(data)), -len(data))):
+        chosen[data] = next((i for i, left in enumerate(free) if len(data) <= left), largest)
+        free[chosen[data]] -= len(data)
+    return chosen
