@@ -79,7 +79,7 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
         raise OutputError(f"the build folder cannot be written ({error.strerror})", where=str(out)) from error
     objects = _compile_all(bundle_dir, manifest, tools, progress or silent())
     _link(bundle_dir, tools, objects, output)
-    report = _measure(board, bundle_dir / output, tools, int(manifest.get("weights_bytes", 0)))
+    report = _measure(board, bundle_dir / output, tools, int(manifest["weights_bytes"]))
     bound = _stack_bound(board, bundle_dir, objects)
     if bound is not None:
         report = replace(report, stack_bytes=bound, stack_is_bound=True)
@@ -188,7 +188,7 @@ def _write_report(path: Path, board: Board, manifest: dict[str, Any], tools: Too
     values = {
         "format": 1,
         "board": board.name,
-        "model_sha256": manifest.get("model_sha256"),
+        "models": [model["sha256"] for model in manifest["models"]],
         "image": report.elf.name,
         "toolchain": {"name": tools.name, "version": tools.version, "flags": list(tools.compile_flags)},
         "code_bytes": report.code_bytes,

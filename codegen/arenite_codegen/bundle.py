@@ -1,92 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model + board -> a folder of C that builds by itself, with its golden vectors and a manifest."""
+"""Models + board -> a folder of C that builds by itself, with its golden vectors and a manifest."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from arenite._manifest import MANIFEST
-from arenite.errors import DoesNotFitError
+from arenite._manifest import FORMAT, MANIFEST
+from arenite.errors import DoesNotFitError, UsageError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.boards import Board, copy_support, load_board
-from arenite_codegen.emit import Emitted, emit
+from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport
+from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
+from arenite_codegen.firmware import shared_files, symbols_of
 from arenite_codegen.fit import check_fit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
-from arenite_codegen.plan import Plan, make_plan
+from arenite_codegen.plan import Plan
+from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, operator_rows
+from arenite_codegen.report import arena_text, guard_names, operator_rows
 from arenite_codegen.row_feed import feed_by_rows
-from arenite_codegen.schedule import Schedule, make_schedule
+from arenite_codegen.sbom import sbom
+from arenite_codegen.schedule import Schedule
 from arenite_codegen.staging import Staging, output_folder
 from arenite_codegen.vectors import Vectors, make_vectors
 
-__all__ = ["BundleReport", "OperatorReport", "bundle"]
+__all__ = ["bundle"]
 
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class OperatorReport:
-    """What became of one operator of the model file.
-
-    Attributes:
-        index: Its place in the file.
-        kind: Its TFLite name.
-        kernel: The kernel that runs it; None if it needs none.
-        macs: Multiply-accumulates of one inference.
-        ring_rows: Rows of its output that exist at once; 0 if it needs no memory of its own.
-        note: Why it has no kernel.
-    """
-
-    index: int
-    kind: str
-    kernel: str | None
-    macs: int
-    ring_rows: int
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class BundleReport:
-    """What `bundle` made. Sizes in bytes.
-
-    Attributes:
-        arena_bytes: All the RAM that the model needs while it runs, inputs and outputs included.
-        arena_lower_bound_bytes: Rows alive at the worst moment of this schedule: no placement needs less.
-        weights_bytes: Constants in flash.
-        code_bytes, stack_bytes: Known after `build`.
-        row_fed: The input comes row by row and is not in the arena.
-        mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows
-            which nobody reads are not made.
-    """
-
-    out_dir: str
-    board: str
-    model_sha256: str
-    arena_bytes: int
-    arena_lower_bound_bytes: int
-    weights_bytes: int
-    code_bytes: int | None
-    macs: int
-    row_fed: bool
-    mac_factor: float
-    stack_bytes: int | None
-    operators: tuple[OperatorReport, ...]
-    vectors: int
-    authority: str | None
+# The link counts models in a byte.
+MAX_MODELS = 255
+_RUNTIME = ("arenite.h", "arenite.c")
+_GUARDS = ("arenite_guards.h", "arenite_guards.c")
 
 
 @dataclass(frozen=True)
 class _Stages:
+    """One model on its way."""
+
+    model: Path
+    symbol: str
     graph: Graph
     network: Network
     schedule: Schedule
@@ -95,81 +56,122 @@ class _Stages:
 
 
 def bundle(
-    model: Path | str,
+    model: Path | str | Sequence[Path | str],
     board: str | Path,
     out_dir: Path | str,
     *,
     arena_bytes: int | None = None,
-    row_fed: bool = False,
+    row_fed: bool | Sequence[bool] = False,
+    max_mac_factor: float = 1.0,
+    guards: bool = False,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
 ) -> BundleReport:
-    """Write the firmware bundle of a model for a board.
+    """Write the firmware bundle of one or more models for a board.
+
+    Several models never run at once and share one arena, as large as the largest needs.
 
     Args:
-        model: A full-INT8 TFLite file.
+        model: A full-INT8 TFLite file, or several.
         board: Name of a board, or the path of a `board.toml`.
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
-        row_fed: Take the input row by row, so that the frame is never stored.
-        vectors: Random golden vectors, beside those that the model's contract carries.
+        row_fed: Take the input row by row, so that the frame is never stored; one answer for each model, or for all.
+        max_mac_factor: How many times a model's multiply-accumulates may run, to make rows again instead of keeping
+            them. At 1.0 nothing is computed twice.
+        guards: Make a validation build, which watches a word behind every block of the arena while it runs.
+        vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
 
     Raises:
-        ModelError: The file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
-        ContractError: Its contract is damaged.
+        ModelError: A file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
+        ContractError: A model's contract is damaged.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
-        UsageError: Writing `out_dir` would remove the model, the current folder or somebody else's files.
+        UsageError: There is no model, `max_mac_factor` is below 1 or not finite, or writing `out_dir` would remove a
+            model, the current folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
-    target, place = load_board(board), output_folder(out_dir, Path(model), _is_bundle, force)
-    with (progress or silent()).step(f"bundle {Path(model).name} for {target.name}") as step:
-        stages = _plan_model(Path(model), row_fed, step.note)
-        report = _bundle(Path(model), stages, target, place, arena_bytes, vectors, step.note)
+    paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]
+    fed = _fed(paths, row_fed)
+    _check_factor(max_mac_factor)
+    target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
+    with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
+        models = [
+            _plan_model(path, symbol, rows, max_mac_factor, guards, _prefixed(step.note, path, len(paths)))
+            for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
+        ]
+        report = _bundle(models, target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
 
 
+def _fed(models: Sequence[Path], row_fed: bool | Sequence[bool]) -> Sequence[bool]:
+    if not 1 <= len(models) <= MAX_MODELS:
+        raise UsageError(f"a bundle has 1 to {MAX_MODELS} models, not {len(models)}")
+    fed = [row_fed] * len(models) if isinstance(row_fed, bool) else list(row_fed)
+    if len(fed) != len(models):
+        raise UsageError(f"row_fed has {len(fed)} answers for {len(models)} models")
+    return fed
+
+
+def _check_factor(max_mac_factor: float) -> None:
+    if not (math.isfinite(max_mac_factor) and max_mac_factor >= 1.0):
+        raise UsageError(
+            f"max_mac_factor is {max_mac_factor}; it must be a number of at least 1",
+            cure="Give 1.0 to compute nothing twice, or for example 1.4 for a smaller arena.",
+        )
+
+
+def _names(models: Sequence[Path]) -> str:
+    return " + ".join(model.name for model in models)
+
+
+def _prefixed(say: Callable[[str], None], model: Path, count: int) -> Callable[[str], None]:
+    return say if count == 1 else lambda stage: say(f"{model.name}: {stage}")
+
+
 def _bundle(
-    model: Path,
-    stages: _Stages,
+    models: Sequence[_Stages],
     target: Board,
     place: Path,
     arena_bytes: int | None,
     vectors: int,
     say: Callable[[str], None],
 ) -> BundleReport:
-    check_fit(target, stages.plan.arena_bytes, stages.emitted.weights_bytes, str(model))
-    if arena_bytes is not None and stages.plan.arena_bytes > arena_bytes:
+    where = " + ".join(str(one.model) for one in models)
+    needed = max(one.plan.arena_bytes for one in models)
+    check_fit(target, needed, sum(one.emitted.weights_bytes for one in models), where)
+    if arena_bytes is not None and needed > arena_bytes:
         raise DoesNotFitError(
-            f"the model needs an arena of {stages.plan.arena_bytes:,} bytes, {arena_bytes:,} are allowed "
-            f"({stages.plan.arena_bytes - arena_bytes:,} too few)",
-            where=str(model),
+            f"the model needs an arena of {needed:,} bytes, {arena_bytes:,} are allowed "
+            f"({needed - arena_bytes:,} too few)",
+            where=str(max(models, key=lambda one: one.plan.arena_bytes).model),
             cure="Allow more, or use a smaller width or resolution.",
         )
     say("golden vectors")
-    golden = make_vectors(model.read_bytes(), stages.graph, vectors)
+    golden = [make_vectors(one.model.read_bytes(), one.graph, vectors) for one in models]
     say("write")
     with Staging(place) as folder:
-        manifest = _write(folder, target, model, stages, golden)
-    return _report(place, target, stages, golden, manifest)
+        manifest = _write(folder, target, models, golden)
+    return _report(place, manifest)
 
 
-def _plan_model(model: Path, row_fed: bool, say: Callable[[str], None]) -> _Stages:
+def _plan_model(
+    model: Path, symbol: str, row_fed: bool, max_mac_factor: float, guards: bool, say: Callable[[str], None]
+) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
     network = legalise(graph)
     if row_fed:
         network = feed_by_rows(network, str(model))
-    say("schedule")
-    schedule = make_schedule(network)
     say("plan")
-    plan = make_plan(network, schedule)
+    planned = plan_network(network, max_mac_factor, guards)
     say("emit")
-    return _Stages(graph, network, schedule, plan, emit(network, schedule, plan))
+    network, schedule, plan = planned.network, planned.schedule, planned.plan
+    return _Stages(model, symbol, graph, network, schedule, plan, emit(network, schedule, plan, symbol))
 
 
 def _is_bundle(place: Path) -> bool:
@@ -177,60 +179,82 @@ def _is_bundle(place: Path) -> bool:
         manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(manifest, dict) and {"format", "model_sha256", "board"} <= set(manifest)
+    known = set(manifest) if isinstance(manifest, dict) else set()
+    return {"format", "board"} <= known and not known.isdisjoint({"models", "model_sha256"})
 
 
-def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vectors) -> dict[str, Any]:
-    emitted = stages.emitted
-    sources = ["model/model.c", "model/weights.c", "runtime/arenite.c"]
-    sources += [f"kernels/arenite_{kernel}.c" for kernel in emitted.kernels]
-    for name, text in emitted.files.items():
+def _write(folder: Path, board: Board, models: Sequence[_Stages], golden: Sequence[Vectors]) -> dict[str, Any]:
+    kernels = tuple(sorted({kernel for one in models for kernel in one.emitted.kernels}))
+    generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models]))
+    for one in models:
+        generated |= one.emitted.files
+    for name, text in generated.items():
         _write_text(folder / "model" / name, text)
-    _copy_firmware(folder, emitted.kernels)
+    sources = [f"model/{name}" for name in sorted(generated) if name.endswith(".c")]
+    guards = any(one.plan.guards for one in models)
+    runtime = _RUNTIME + (_GUARDS if guards else ())
+    sources += [f"runtime/{name}" for name in runtime if name.endswith(".c")]
+    sources += [f"kernels/arenite_{kernel}.c" for kernel in kernels]
+    _copy_firmware(folder, runtime, kernels)
     sources += copy_support(board, folder)
-    for name, data in golden.files().items():
-        _write_bytes(folder / "vectors" / name, data)
-    include_dirs = ["runtime", "kernels", "model", "app", "board"]
+    entries = [_write_model(folder, board, one, vectors) for one, vectors in zip(models, golden, strict=True)]
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "name": model.stem,
-        "model_sha256": stages.graph.sha256,
         "board": board.name,
-        "arena_bytes": stages.plan.arena_bytes,
-        "arena_lower_bound_bytes": stages.plan.lower_bound_bytes,
-        "weights_bytes": emitted.weights_bytes,
-        "table_bytes": emitted.table_bytes,
-        "macs": stages.network.macs,
-        "row_fed": stages.network.row_fed,
-        "mac_factor": mac_factor(stages.network, stages.schedule),
-        "inputs": [_io(io) for io in stages.network.inputs],
-        "outputs": [_io(io) for io in stages.network.outputs],
-        "operators": operator_rows(stages.graph, stages.network, stages.schedule),
+        "arena_bytes": max(one.plan.arena_bytes for one in models),
+        "weights_bytes": sum(one.emitted.weights_bytes for one in models),
+        "table_bytes": sum(one.emitted.table_bytes for one in models),
+        "guards": guards,
+        "models": entries,
         "sources": sources,
-        "include_dirs": include_dirs,
-        "vectors": {"authority": golden.authority, "count": golden.count},
-        "licences": {"kernels, runtime, app, board": "Apache-2.0", "model": "the model's own"},
+        "include_dirs": ["runtime", "kernels", "model", "app", "board"],
+        "licences": {"kernels, runtime, app, board": "Apache-2.0", "models": "the models' own"},
         "generator": f"arenite {_version()}",
     }
-    _write_text(folder / "arena.txt", arena_text(stages.network, stages.schedule, stages.plan))
-    page = arena_page(stages.network, stages.schedule, stages.plan, f"{model.stem} on {board.name}")
-    _write_text(folder / "arena.html", page)
     _write_text(folder / "README.md", render("bundle_readme.md.j2", {"manifest": manifest, "board": board}))
     _write_text(folder / "CMakeLists.txt", render("CMakeLists.txt.j2", {"manifest": manifest}))
     manifest["files"] = _digests(folder)
-    _write_text(folder / "sbom.spdx.json", _sbom(manifest))
+    _write_text(folder / "sbom.spdx.json", sbom(manifest, _digest_of(entries)))
     _write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=True) + "\n")
     return manifest
 
 
-def mac_factor(network: Network, schedule: Schedule) -> float:
-    """MACs that the schedule runs, over those of the network; counted step by step."""
-    steps = dict.fromkeys(range(len(network.layers)), 0)
-    for layer, count in schedule.steps:
-        steps[layer] += count
-    run = sum(layer.macs / layer.steps * steps[layer.index] for layer in network.layers)
-    once = sum(layer.macs for layer in network.layers)
-    return run / once if once else 1.0
+def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> dict[str, Any]:
+    """Write a model's vectors and arena maps; returns its entry in the manifest."""
+    alone = one.symbol == SINGLE_SYMBOL
+    vectors = folder / "vectors" if alone else folder / "vectors" / one.symbol
+    for name, data in golden.files().items():
+        _write_bytes(vectors / name, data)
+    arena = folder / "arena" if alone else folder / "arena" / one.symbol
+    _write_text(arena.with_suffix(".txt"), arena_text(one.network, one.schedule, one.plan))
+    page = arena_page(one.network, one.schedule, one.plan, f"{one.model.stem} on {board.name}")
+    _write_text(arena.with_suffix(".html"), page)
+    entry = {
+        "name": one.model.stem,
+        "symbol": one.symbol,
+        "sha256": one.graph.sha256,
+        "arena_bytes": one.plan.arena_bytes,
+        "arena_lower_bound_bytes": one.plan.lower_bound_bytes,
+        "weights_bytes": one.emitted.weights_bytes,
+        "macs": one.network.macs,
+        "mac_factor": mac_factor(one.network, one.schedule),
+        "row_fed": one.network.row_fed,
+        "inputs": [_io(io) for io in one.network.inputs],
+        "outputs": [_io(io) for io in one.network.outputs],
+        "operators": operator_rows(one.graph, one.network, one.schedule),
+        "vectors": {
+            "authority": golden.authority,
+            "count": golden.count,
+            "folder": vectors.relative_to(folder).as_posix(),
+        },
+    }
+    return entry | ({"guards": guard_names(one.network, one.plan)} if one.plan.guards else {})
+
+
+def _digest_of(models: Sequence[dict[str, Any]]) -> str:
+    """What tells one set of models from another: a model's own digest, or that of several in order."""
+    digests = [str(model["sha256"]) for model in models]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _io(io: IoTensor) -> dict[str, Any]:
@@ -244,9 +268,9 @@ def _io(io: IoTensor) -> dict[str, Any]:
     }
 
 
-def _copy_firmware(folder: Path, kernels: tuple[str, ...]) -> None:
+def _copy_firmware(folder: Path, runtime: tuple[str, ...], kernels: tuple[str, ...]) -> None:
     root = Path(str(resources.files("arenite_firmware")))
-    for name in ("arenite.h", "arenite.c"):
+    for name in runtime:
         _write_bytes(folder / "runtime" / name, (root / "runtime" / name).read_bytes())
     for name in kernel_files(root / "kernels", kernels):
         _write_bytes(folder / "kernels" / name, (root / "kernels" / name).read_bytes())
@@ -272,47 +296,6 @@ def _digests(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def _sbom(manifest: dict[str, Any]) -> str:
-    """An SPDX 2.3 document: one package, its files with their digests. No time, so that it is reproducible."""
-    document = {
-        "spdxVersion": "SPDX-2.3",
-        "dataLicense": "CC0-1.0",
-        "SPDXID": "SPDXRef-DOCUMENT",
-        "name": f"arenite-bundle-{manifest['model_sha256'][:16]}-{manifest['board']}",
-        "documentNamespace": f"urn:arenite:bundle:{manifest['model_sha256']}:{manifest['board']}",
-        "creationInfo": {"created": "1970-01-01T00:00:00Z", "creators": [f"Tool: {manifest['generator']}"]},
-        "packages": [
-            {
-                "SPDXID": "SPDXRef-bundle",
-                "name": "firmware-bundle",
-                "downloadLocation": "NOASSERTION",
-                "filesAnalyzed": False,
-                "licenseConcluded": "NOASSERTION",
-                "licenseDeclared": "Apache-2.0",
-                "copyrightText": "NOASSERTION",
-            }
-        ],
-        "relationships": [
-            {
-                "spdxElementId": "SPDXRef-DOCUMENT",
-                "relationshipType": "DESCRIBES",
-                "relatedSpdxElement": "SPDXRef-bundle",
-            }
-        ],
-        "files": [
-            {
-                "SPDXID": f"SPDXRef-file-{position}",
-                "fileName": f"./{name}",
-                "checksums": [{"algorithm": "SHA256", "checksumValue": digest}],
-                "licenseConcluded": "NOASSERTION",
-                "copyrightText": "NOASSERTION",
-            }
-            for position, (name, digest) in enumerate(manifest["files"].items())
-        ],
-    }
-    return json.dumps(document, indent=1) + "\n"
-
-
 def _version() -> str:
     try:
         return metadata.version("arenite")
@@ -320,25 +303,35 @@ def _version() -> str:
         return "0"
 
 
-def _report(
-    place: Path, board: Board, stages: _Stages, golden: Vectors, manifest: dict[str, Any]
-) -> BundleReport:
+def _report(place: Path, manifest: dict[str, Any]) -> BundleReport:
+    models: list[dict[str, Any]] = manifest["models"]
+    macs = sum(model["macs"] for model in models)
+    run = sum(model["macs"] * model["mac_factor"] for model in models)
     return BundleReport(
         out_dir=str(place),
-        board=board.name,
-        model_sha256=stages.graph.sha256,
-        arena_bytes=stages.plan.arena_bytes,
-        arena_lower_bound_bytes=stages.plan.lower_bound_bytes,
-        weights_bytes=stages.emitted.weights_bytes,
+        board=manifest["board"],
+        model_sha256=_digest_of(models),
+        arena_bytes=manifest["arena_bytes"],
+        arena_lower_bound_bytes=max(model["arena_lower_bound_bytes"] for model in models),
+        weights_bytes=manifest["weights_bytes"],
         code_bytes=None,
-        macs=stages.network.macs,
-        row_fed=stages.network.row_fed,
-        mac_factor=manifest["mac_factor"],
+        macs=macs,
+        row_fed=all(model["row_fed"] for model in models),
+        mac_factor=models[0]["mac_factor"] if len(models) == 1 else run / macs if macs else 1.0,
         stack_bytes=None,
-        operators=tuple(OperatorReport(**row) for row in manifest["operators"]),
-        vectors=golden.count,
-        authority=golden.authority,
+        operators=tuple(
+            OperatorReport(**row, model=index) for index, model in enumerate(models) for row in model["operators"]
+        ),
+        vectors=sum(model["vectors"]["count"] for model in models),
+        authority=models[0]["vectors"]["authority"],
+        guards=manifest["guards"],
+        models=tuple(_model_report(model) for model in models),
     )
+
+
+def _model_report(model: dict[str, Any]) -> ModelReport:
+    own = {field.name: model[field.name] for field in fields(ModelReport) if field.name != "vectors"}
+    return ModelReport(**own, vectors=model["vectors"]["count"])
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read
+from arenite_codegen import strips
+from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read, Stage
 from arenite_codegen.plan import Plan
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["Emitted", "emit"]
+__all__ = ["Emitted", "SINGLE_SYMBOL", "emit"]
 
 Array = npt.NDArray[Any]
 
 RUNTIME_VERSION = 2
+SINGLE_SYMBOL = "arenite_model"
+"""The symbol of a model that is alone in its firmware."""
 _C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
 _DTYPE_CODES = {"int8": 0, "uint8": 1}
 
@@ -30,6 +33,7 @@ class Emitted:
 
     Attributes:
         files: C text by file name.
+        symbol: Name of the model's `arenite_model_t`, and stem of its header.
         kernels: Names of the kernels that the model calls, sorted.
         weights_bytes: Constants: weights, biases, multipliers, tables.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
@@ -37,6 +41,7 @@ class Emitted:
     """
 
     files: Mapping[str, str]
+    symbol: str
     kernels: tuple[str, ...]
     weights_bytes: int
     table_bytes: int
@@ -85,16 +90,17 @@ class _RowTable:
             self.units += [offset // plan.row_unit for offset in offsets]
 
 
-def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenite_model") -> Emitted:
+def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = SINGLE_SYMBOL) -> Emitted:
     """Render the model's C files.
 
     Args:
         symbol: Name of the model's `arenite_model_t`; several models with different names can be linked together.
     """
+    source, weights = ("model.c", "weights.c") if symbol == SINGLE_SYMBOL else (f"{symbol}.c", f"{symbol}_weights.c")
     pool = _Pool()
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
-    kernels = tuple(sorted({layer.kernel for layer in network.layers} - {FEED}))
+    kernels = _kernels(network)
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
     context: dict[str, Any] = {
         "symbol": symbol,
@@ -114,33 +120,33 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "row_unit": plan.row_unit,
         "word_lines": pool.lines(),
         "words": max(1, pool.words),
-        "max_pointers": max_pointers,
+        "guards": plan.guards,
     }
     files = {
         f"{symbol}.h": render("model.h.j2", context),
-        "model.c": render("model.c.j2", context),
-        "weights.c": render("weights.c.j2", context),
-        "arenite_limits.h": render("limits.h.j2", context),
+        source: render("model.c.j2", context),
+        weights: render("weights.c.j2", context),
     }
     # Sizes of the runtime's structs with 32-bit pointers.
     reads = sum(len(layer.reads) for layer in network.layers)
     tables = plan.table_bytes + 4 * len(schedule.steps) + 32 * len(layers) + 28 * reads
-    return Emitted(files, kernels, 4 * pool.words, tables, max_pointers)
+    return Emitted(files, symbol, kernels, 4 * pool.words, tables, max_pointers)
 
 
 def _layer(
     network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: _Pool, rows: _RowTable
 ) -> dict[str, Any]:
     value = network.values[layer.output]
-    parameters = {
-        name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()
-    }
+    parameters = _parameters(layer, pool)
+    if layer.stages:
+        parameters = {"stages": f"stages_{layer.index}", **parameters}
     return {
         "index": layer.index,
         "kernel": None if layer.kernel == FEED else layer.kernel,
         "kind": layer.kind,
         "operator": layer.operator,
         "parameters": parameters,
+        "stages": [_stage(network, stage, pool) for stage in layer.stages],
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
         "out_place": rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output],
         "out_row_bytes": value.row_bytes,
@@ -148,6 +154,26 @@ def _layer(
         "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows[layer.output],
         "scratch_place": plan.scratch.get(layer.index),
         "accumulates": int(layer.mode is Mode.ACCUMULATE),
+    }
+
+
+def _kernels(network: Network) -> tuple[str, ...]:
+    found = {layer.kernel for layer in network.layers} - {FEED}
+    if strips.KERNEL in found:
+        found.update(strips.STAGE_KERNELS)
+    return tuple(sorted(found))
+
+
+def _parameters(layer: Layer, pool: _Pool) -> dict[str, Any]:
+    return {name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()}
+
+
+def _stage(network: Network, stage: Stage, pool: _Pool) -> dict[str, Any]:
+    layer = stage.layer
+    return {
+        "kernel": layer.kernel,
+        "parameters": _parameters(layer, pool),
+        "geometry": {"buffer_offset": stage.buffer_offset, **strips.stage_geometry(network, layer)},
     }
 
 

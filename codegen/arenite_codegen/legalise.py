@@ -164,6 +164,12 @@ class Builder:
     def value(self, tensor: Tensor) -> int:
         """The value that holds a tensor; constants are added when first read."""
         if tensor.index not in self._value_of:
+            if tensor.is_variable:
+                raise UnsupportedOperatorError(
+                    f"{tensor} keeps its state from one inference to the next; the arena keeps nothing",
+                    where=self._graph.path,
+                    cure="Make the state an input and an output of the model.",
+                )
             if tensor.data is None:
                 raise UnsupportedOperatorError(
                     f"{tensor} is read but never written", where=self._graph.path, cure="Convert the model again."

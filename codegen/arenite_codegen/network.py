@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FEED", "IoTensor", "Layer", "Mode", "Network", "Read", "Role", "Value"]
+__all__ = ["FEED", "IoTensor", "Layer", "Mode", "Network", "Read", "Role", "Stage", "Value"]
 
 Array = npt.NDArray[Any]
 
@@ -109,6 +109,8 @@ class Layer:
         parameters: Fields of the kernel's parameter struct; arrays become constants in flash.
         in_place: Reads whose current row the output row may lie over (never behind).
         macs: Multiply-accumulates of one item, pads included, as the usual formula counts them.
+        repeated_macs: Those that run beyond `macs`, because rows or columns are made again.
+        stages: Of a chain that runs as one layer: the layers that it is made of, first to last.
     """
 
     index: int
@@ -123,6 +125,16 @@ class Layer:
     in_place: tuple[int, ...] = ()
     scratch_bytes: int = 0
     macs: int = 0
+    repeated_macs: int = 0
+    stages: tuple[Stage, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A layer inside a chain; its rows lie in the chain's scratch from `buffer_offset`, but for the last stage's."""
+
+    layer: Layer
+    buffer_offset: int
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ def make_blocks(network: Network, schedule: Schedule) -> list[Block]:
     timeline = schedule.timeline
     blocks = [_value_block(network, schedule, index) for index in sorted(timeline.born)]
     for layer, (first, last) in sorted(timeline.scratch.items()):
-        size = network.layers[layer].scratch_bytes
-        blocks.append(_whole(f"scratch of layer {layer}", None, layer, size, first, last))
+        size, nothing = network.layers[layer].scratch_bytes, np.zeros_like(first)
+        blocks.append(Block(f"scratch of layer {layer}", None, layer, size, nothing, nothing + size, first, last))
     blocks.append(_whole("row counters", None, None, COUNTER_BYTES * len(network.layers), -1, timeline.end))
     return blocks
 

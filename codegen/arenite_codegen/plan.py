@@ -8,8 +8,9 @@ the RAM that it saves is worth its table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from arenite_codegen.guards import Guard, guarded, guards_of
 from arenite_codegen.network import Network
 from arenite_codegen.placement import Block, forbidden_differences, make_blocks, search
 from arenite_codegen.row_placement import RowPlacement, place_rows
@@ -34,6 +35,7 @@ class Plan:
         scratch: Offset of each layer's scratch.
         counters: Offset of the row counters.
         blocks: What is placed, with its offset; of scattered values the first row's.
+        guards: Of a validation build, the word behind each block.
     """
 
     arena_bytes: int
@@ -44,6 +46,7 @@ class Plan:
     scratch: dict[int, int]
     counters: int
     blocks: tuple[tuple[Block, int], ...]
+    guards: tuple[Guard, ...] = ()
 
     @property
     def table_bytes(self) -> int:
@@ -51,11 +54,17 @@ class Plan:
         return 2 * sum(map(len, self.rows.values()))
 
 
-def make_plan(network: Network, schedule: Schedule) -> Plan:
-    """Place all blocks; the result is the same on every machine."""
+def make_plan(network: Network, schedule: Schedule, guards: bool = False) -> Plan:
+    """Place all blocks; the result is the same on every machine.
+
+    Args:
+        guards: Put a guard word behind every block. Rows are then not scattered, so that each ring is one block.
+    """
     blocks = make_blocks(network, schedule)
     counters = blocks[-1].size
     bound = schedule.live_bytes + counters if network.batch == 1 else max(b.size for b in blocks)
+    if guards:
+        return _guarded_plan(network, schedule, [guarded(block) for block in blocks], bound)
     offsets, arena = search(blocks, forbidden_differences(network, schedule, blocks), bound)
     scattered = place_rows(network, schedule, blocks, bound) if arena > bound else None
     if scattered is not None:
@@ -63,6 +72,12 @@ def make_plan(network: Network, schedule: Schedule) -> Plan:
         if FLASH_PER_RAM * (arena - scattered_plan.arena_bytes) > scattered_plan.table_bytes:
             return scattered_plan
     return _plan(blocks, offsets, arena, bound, {}, 1)
+
+
+def _guarded_plan(network: Network, schedule: Schedule, blocks: list[Block], bound: int) -> Plan:
+    offsets, arena = search(blocks, forbidden_differences(network, schedule, blocks), bound)
+    plan = _plan(blocks, offsets, arena, bound, {}, 1)
+    return replace(plan, guards=guards_of(plan.blocks, len(schedule.timeline.order)))
 
 
 def _scattered_plan(blocks: list[Block], placement: RowPlacement, bound: int) -> Plan:

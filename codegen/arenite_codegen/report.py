@@ -6,33 +6,58 @@ from __future__ import annotations
 from typing import Any
 
 from arenite.tflite_graph import Graph, printable
-from arenite_codegen.network import Network
+from arenite_codegen.network import Layer, Network
 from arenite_codegen.placement import Block
 from arenite_codegen.plan import Plan
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["arena_text", "operator_rows"]
+__all__ = ["arena_text", "guard_names", "operator_rows"]
 
 _BAR = 64
 
 
 def operator_rows(graph: Graph, network: Network, schedule: Schedule) -> list[dict[str, Any]]:
     """One row for each operator of the file, in its order."""
-    layers = {layer.operator: layer for layer in network.layers}
+    runs = {part.operator: (part, layer) for layer in network.layers for part in _parts(layer)}
     rows: list[dict[str, Any]] = []
     for operator in graph.operators:
-        layer = layers.get(operator.index)
+        part, layer = runs.get(operator.index, (None, None))
         rows.append(
             {
                 "index": operator.index,
                 "kind": operator.kind,
-                "kernel": layer.kernel if layer else None,
-                "macs": network.batch * layer.macs if layer else 0,
-                "ring_rows": schedule.ring_rows[layer.output] if layer else 0,
-                "note": "" if layer else network.removed.get(operator.index, "reaches no output but as a shape"),
+                "kernel": part.kernel if part else None,
+                "macs": network.batch * part.macs if part else 0,
+                "ring_rows": schedule.ring_rows.get(part.output, 0) if part else 0,
+                "note": _chain_note(layer) if layer else _removal_note(network, operator.index),
             }
         )
     return rows
+
+
+def _parts(layer: Layer) -> list[Layer]:
+    """The operators that a layer runs."""
+    return [stage.layer for stage in layer.stages] or [layer]
+
+
+def _chain_note(layer: Layer) -> str:
+    if not layer.stages:
+        return ""
+    first, last = layer.stages[0].layer.operator, layer.stages[-1].layer.operator
+    return f"in a chain of operators {first} to {last}, {layer.parameters['strip_w']} columns at a time"
+
+
+def _removal_note(network: Network, operator: int) -> str:
+    return network.removed.get(operator, "reaches no output but as a shape")
+
+
+def guard_names(network: Network, plan: Plan) -> dict[str, Any]:
+    """What the numbers of a damaged guard mean: for each guard its block, for each layer its operator."""
+    layers = [
+        {"operator": layer.operator, "kind": layer.kind, "output": printable(network.values[layer.output].name)}
+        for layer in network.layers
+    ]
+    return {"blocks": [printable(guard.block) for guard in plan.guards], "layers": layers}
 
 
 def arena_text(network: Network, schedule: Schedule, plan: Plan) -> str:

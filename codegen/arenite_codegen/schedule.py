@@ -15,6 +15,7 @@ Time counts half steps: step t reads at 2t and writes at 2t + 1. A row that an e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -23,7 +24,7 @@ import numpy.typing as npt
 
 from arenite_codegen.network import FEED, Layer, Mode, Network, Role
 
-__all__ = ["Schedule", "Timeline", "make_schedule", "read_as_a_whole", "simulate"]
+__all__ = ["Schedule", "SegmentCosts", "Timeline", "live_bytes", "make_schedule", "read_as_a_whole", "schedule_with"]
 
 _POWER = 8
 # Steps that the search may simulate; deep networks with many rows then look less far ahead.
@@ -40,14 +41,15 @@ class Timeline:
         order: The layer of each step.
         born, died: For each value, the half step at which each of its rows appears and disappears. Rows at the end that
             nobody reads are not made and have no entry.
-        scratch: For each layer with scratch, the half steps between which it is in use.
+        scratch: For each layer with scratch, the half steps at which each of its uses begins and ends: an accumulator
+            is in use from its first to its last step, other scratch during each step alone.
         overlays: (value read, its row, value written, its row) of each step that may write over what it reads.
     """
 
     order: list[int]
     born: dict[int, Times]
     died: dict[int, Times]
-    scratch: dict[int, tuple[int, int]]
+    scratch: dict[int, tuple[Times, Times]]
     overlays: list[tuple[int, int, int, int]]
 
     @property
@@ -74,10 +76,26 @@ class Schedule:
     live_bytes: int
 
 
-def make_schedule(network: Network) -> Schedule:
-    """Choose the materialised values and derive everything else."""
+SegmentCosts = dict[tuple[object, ...], int]
+"""What segments cost, by where they begin and end and the chains in them."""
+
+
+def make_schedule(network: Network, known: SegmentCosts | None = None) -> Schedule:
+    """Choose the materialised values and derive everything else.
+
+    Args:
+        known: Costs that earlier calls found for the same network with other chains merged; new ones are added.
+    """
     demands = _Demands(network)
-    chosen = _best_path(network, demands)
+    return _schedule(network, demands, _best_path(network, demands, {} if known is None else known))
+
+
+def schedule_with(network: Network, materialised: Sequence[int]) -> Schedule:
+    """The schedule that makes these values, in their order, as a whole."""
+    return _schedule(network, _Demands(network), materialised)
+
+
+def _schedule(network: Network, demands: _Demands, chosen: Sequence[int]) -> Schedule:
     outputs = [io.value for io in network.outputs]
     # Rows of a fed input that nobody reads must still be taken from the caller.
     rest = [layer.output for layer in network.layers if layer.kernel == FEED]
@@ -130,30 +148,32 @@ def simulate(
         kept: Values that the caller reads afterwards.
         ready: Values that exist already, beside the network's inputs; nothing before them is made.
     """
-    made: dict[int, int] = {}
-    born: dict[int, Times] = {}
-    died: dict[int, Times] = {}
+    state = _Run(network, demands)
     for value in network.values:
         if value.role is Role.INPUT or value.index in ready:
-            made[value.index] = value.rows
-            born[value.index] = np.full(value.rows, -1, np.int64)
-            died[value.index] = np.full(value.rows, -1, np.int64)
-    state = _Run(network, demands, made, born, died)
+            state.is_there(value.index)
     for target in targets:
         state.make(target)
     return state.timeline(kept)
 
 
 class _Run:
-    def __init__(
-        self, network: Network, demands: _Demands, made: dict[int, int], born: dict[int, Times], died: dict[int, Times]
-    ) -> None:
+    """A schedule as it unfolds. Times are lists: single entries are set far more often than ranges."""
+
+    def __init__(self, network: Network, demands: _Demands) -> None:
         self._network, self._demands = network, demands
-        self._made, self._born, self._died = made, born, died
+        self._made: dict[int, int] = {}
+        self._born: dict[int, list[int]] = {}
+        self._died: dict[int, list[int]] = {}
         self._next_step = [0] * len(network.layers)
         self._order: list[int] = []
-        self._scratch: dict[int, tuple[int, int]] = {}
+        self._scratch: dict[int, list[tuple[int, int]]] = {}
         self._overlays: list[tuple[int, int, int, int]] = []
+
+    def is_there(self, value: int) -> None:
+        """Every row of a value exists before the first step."""
+        rows = self._made[value] = self._network.values[value].rows
+        self._born[value], self._died[value] = [-1] * rows, [-1] * rows
 
     def make(self, target: int) -> None:
         """Make every row of a value, with an explicit stack of (value, rows wanted)."""
@@ -173,53 +193,66 @@ class _Run:
                 self._step(layer)
 
     def _step(self, layer: Layer) -> None:
-        step, time = self._next_step[layer.index], len(self._order)
-        self._next_step[layer.index] += 1
-        self._order.append(layer.index)
-        if layer.output not in self._born:
-            rows = self._network.values[layer.output].rows
-            self._born[layer.output] = np.zeros(rows, np.int64)
-            self._died[layer.output] = np.zeros(rows, np.int64)
-            self._made[layer.output] = 0
+        index, output = layer.index, layer.output
+        step, time = self._next_step[index], len(self._order)
+        self._next_step[index] += 1
+        self._order.append(index)
+        if output not in self._born:
+            self._born[output], self._died[output], self._made[output] = [], [], 0
         writes = layer.mode is Mode.ROW or step == layer.steps - 1
-        row = self._made[layer.output]
+        row = self._made[output]
         # An overlaid row ends at the half step of the reads; another read of the same row in this step still keeps it.
-        for read, needed, overlay in self._demands.rows[layer.index][step]:
+        for read, needed, overlay in self._demands.rows[index][step]:
+            died = self._died[read]
             if overlay and writes:
                 for r in needed:
-                    self._died[read][r] = max(self._died[read][r], 2 * time)
-                    self._overlays.append((read, r, layer.output, row))
-            elif needed:
-                self._died[read][needed.start : needed.stop : needed.step] = 2 * time + 1
+                    died[r] = max(died[r], 2 * time)
+                    self._overlays.append((read, r, output, row))
+            else:
+                for r in needed:
+                    died[r] = 2 * time + 1
         if layer.scratch_bytes:
-            first, _ = self._scratch.get(layer.index, (2 * time, 0))
-            self._scratch[layer.index] = (first, 2 * time + 1)
+            uses = self._scratch.setdefault(index, [])
+            first = uses.pop()[0] if uses and layer.mode is Mode.ACCUMULATE else 2 * time
+            uses.append((first, 2 * time + 1))
         if writes:
-            self._born[layer.output][row] = self._died[layer.output][row] = 2 * time + 1
-            self._made[layer.output] += 1
+            self._born[output].append(2 * time + 1)
+            self._died[output].append(2 * time + 1)
+            self._made[output] += 1
 
     def timeline(self, kept: list[int]) -> Timeline:
         """The finished record; what the caller reads afterwards lives to the end."""
         end = 2 * len(self._order)
-        for value, made in self._made.items():
-            # Rows that nobody asked for are never made.
-            self._born[value], self._died[value] = self._born[value][:made], self._died[value][:made]
-            if value in kept:
-                self._died[value][:] = end
-        return Timeline(self._order, self._born, self._died, self._scratch, self._overlays)
+        for value in kept:
+            self._died[value] = [end] * len(self._died[value])
+        scratch = {}
+        for layer, uses in self._scratch.items():
+            times = np.array(uses, np.int64)
+            scratch[layer] = (times[:, 0], times[:, 1])
+        return Timeline(self._order, _arrays(self._born), _arrays(self._died), scratch, self._overlays)
+
+
+def _arrays(times: dict[int, list[int]]) -> dict[int, Times]:
+    return {value: np.array(rows, np.int64) for value, rows in times.items()}
 
 
 def live_peak(network: Network, timeline: Timeline) -> int:
     """Most bytes alive at one time, at row granularity."""
+    return int(live_bytes(network, timeline).max())
+
+
+def live_bytes(network: Network, timeline: Timeline) -> Times:
+    """Bytes of rows and scratch alive at each half step, from the one before the first."""
     change = np.zeros(timeline.end + 4, np.int64)
     for value, born in timeline.born.items():
         size = network.values[value].row_bytes
         np.add.at(change, born + 1, size)
         np.add.at(change, timeline.died[value] + 2, -size)
     for layer, (first, last) in timeline.scratch.items():
-        change[first + 1] += network.layers[layer].scratch_bytes
-        change[last + 2] -= network.layers[layer].scratch_bytes
-    return int(change.cumsum().max())
+        np.add.at(change, first + 1, network.layers[layer].scratch_bytes)
+        np.add.at(change, last + 2, -network.layers[layer].scratch_bytes)
+    alive: Times = change.cumsum()
+    return alive
 
 
 def _ring_rows(network: Network, timeline: Timeline, index: int) -> int:
@@ -262,7 +295,7 @@ def _cuts(network: Network) -> list[tuple[int, int]]:
     return found
 
 
-def _best_path(network: Network, demands: _Demands) -> list[int]:
+def _best_path(network: Network, demands: _Demands, known: SegmentCosts) -> list[int]:
     """The cuts to materialise: a shortest path over them, a segment weighing its peak to a high power.
 
     The dearest segment so decides almost alone; among schedules that share it, the next dearest does. Slack in the
@@ -270,6 +303,7 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
     """
     cuts = _cuts(network)
     nodes: list[int | None] = [None, *(value for _, value in cuts), -1]
+    ends = [-1, *(layer for layer, _ in cuts), len(network.layers) - 1]
     reach = _reach(network, [layer for layer, _ in cuts])
     outputs = [io.value for io in network.outputs]
     weight = [0] + [-1] * (len(nodes) - 1)
@@ -281,7 +315,10 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
             least = 0 if target == -1 else network.values[target].bytes
             if 0 <= weight[stop] <= weight[start] + least**_POWER:
                 continue
-            cost = _segment_cost(network, demands, nodes[start], outputs if target == -1 else [target])
+            key = (nodes[start], target, *_chains_between(network, ends[start], ends[stop]))
+            if key not in known:
+                known[key] = _segment_cost(network, demands, nodes[start], outputs if target == -1 else [target])
+            cost = known[key]
             if weight[stop] < 0 or weight[start] + cost**_POWER < weight[stop]:
                 weight[stop], came_from[stop] = weight[start] + cost**_POWER, start
     path, node = [], came_from[-1]
@@ -291,6 +328,15 @@ def _best_path(network: Network, demands: _Demands) -> list[int]:
         path.append(value)
         node = came_from[node]
     return path[::-1]
+
+
+def _chains_between(network: Network, after: int, until: int) -> list[tuple[int, int, int]]:
+    """What tells the chains of a segment from others of the same network: their ends, lengths and strips."""
+    return [
+        (layer.output, len(layer.stages), layer.parameters["strip_w"])
+        for layer in network.layers[after + 1 : until + 1]
+        if layer.stages
+    ]
 
 
 def _reach(network: Network, cuts: list[int]) -> int:

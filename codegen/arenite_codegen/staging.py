@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +16,25 @@ __all__ = ["Staging", "output_folder"]
 _CHOOSE = "Choose another folder with -o."
 
 
-def output_folder(wanted: Path | str, source: Path, is_ours: Callable[[Path], bool], force: bool) -> Path:
+def output_folder(wanted: Path | str, sources: Sequence[Path], is_ours: Callable[[Path], bool], force: bool) -> Path:
     """Where to write, resolved.
 
     Args:
         wanted: The folder that the user named.
-        source: A file that must survive.
+        sources: Files that must survive.
         is_ours: Whether an existing folder was made by the same command.
         force: Replace a folder that was not.
 
     Raises:
-        UsageError: The folder is, or holds, the working directory or the source, or somebody else's files.
+        UsageError: The folder is, or holds, the working directory or a source, or somebody else's files.
         OutputError: There is something that is not a folder.
     """
     if not str(wanted):
         raise UsageError("the output folder has no name", cure=_CHOOSE)
     place = Path(wanted).resolve()
-    for what, inside in (("the current folder", Path.cwd()), (f"the model {source}", source.resolve())):
+    precious = [("the current folder", Path.cwd())]
+    precious += [(f"the model {source}", source.resolve()) for source in sources]
+    for what, inside in precious:
         if place == inside or place in inside.parents:
             raise UsageError(f"replacing the output folder would remove {what}", where=str(place), cure=_CHOOSE)
     if place.exists() and not place.is_dir():

@@ -15,8 +15,7 @@ from arenite.tflite_graph import parse_graph
 from arenite_codegen.emit import emit
 from arenite_codegen.fit import KNOWN_NETWORKS
 from arenite_codegen.legalise import legalise
-from arenite_codegen.plan import make_plan
-from arenite_codegen.schedule import make_schedule
+from arenite_codegen.planning import plan_network
 from support.keras_networks import NETWORKS, converted
 
 
@@ -27,10 +26,10 @@ def main() -> int:
     for name in NETWORKS:
         network = legalise(parse_graph(converted(name)))
         started = time.monotonic()
-        schedule = make_schedule(network)
-        plan = make_plan(network, schedule)
+        planned = plan_network(network)
+        plan = planned.plan
         spent_s = time.monotonic() - started
-        weights = emit(network, schedule, plan).weights_bytes
+        weights = emit(planned.network, planned.schedule, plan).weights_bytes
         over = plan.arena_bytes / plan.lower_bound_bytes - 1
         arena = f"arena {plan.arena_bytes:9,} (bound +{over:.1%})"
         print(f"{name:22} {arena}, weights {weights:9,}, planned in {spent_s:.1f} s")

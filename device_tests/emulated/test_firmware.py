@@ -219,7 +219,8 @@ def test_a_board_with_another_model_is_refused(built: Built, tmp_path: Path) -> 
     bundle = tmp_path / "bundle"
     shutil.copytree(built("qemu-mps2-an386", "zig"), bundle)
     manifest = json.loads((bundle / "manifest.json").read_text())
-    (bundle / "manifest.json").write_text(json.dumps(manifest | {"model_sha256": "0" * 64}))
+    manifest["models"][0]["sha256"] = "0" * 64
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(LinkError, match="the board runs another model: ab0102"):
         verify(bundle, "unicorn")
 

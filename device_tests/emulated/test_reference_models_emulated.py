@@ -44,6 +44,6 @@ def _write_vectors(shared_data: Path, name: str, folder: Path) -> int:
         (folder / "vectors" / f"input_{i:03}.bin").write_bytes(vector.tobytes())
         (folder / "vectors" / f"output_{i:03}.bin").write_bytes(expected[0].tobytes())
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["vectors"]["count"] = len(vectors)
+    manifest["models"][0]["vectors"]["count"] = len(vectors)
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return len(vectors)

@@ -39,6 +39,8 @@ HEAVY = {
     "keras",
     "onnx",
     "onnxruntime",
+    "pyjoulescope_driver",
+    "pynvml",
     "serial",
     "tensorflow",
     "tf_keras",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import signal
@@ -207,7 +208,8 @@ def test_no_compiler(arenite_command: Command, bundle_model: Command, tmp_path: 
         "find = u.find_spec\n"
         "u.find_spec = lambda name, package=None: None if name == 'ziglang' else find(name, package)\n"
     )
-    done = arenite_command("build", tmp_path / "out", env={"PATH": "", "PYTHONPATH": str(hide)})
+    path = os.pathsep.join(filter(None, (str(hide), os.environ.get("PYTHONPATH"))))
+    done = arenite_command("build", tmp_path / "out", env={"PATH": "", "PYTHONPATH": path})
     refused(done, 2, "compiler", r"pip install '?arenite\[firmware\]")
     assert sorted(p for p in (tmp_path / "out").rglob("*")) == before
 

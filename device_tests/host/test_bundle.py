@@ -44,9 +44,11 @@ def test_the_manifest_names_every_file_with_its_digest(model: Path, tmp_path: Pa
     manifest = json.loads(files.pop("manifest.json"))
     files.pop("sbom.spdx.json")
     assert manifest["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    assert manifest["model_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest() == report.model_sha256
+    entry = manifest["models"][0]
+    assert entry["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest() == report.model_sha256
+    assert (entry["name"], entry["symbol"]) == ("model", "arenite_model")
     assert set(manifest["sources"]) <= set(files)
-    assert manifest["vectors"] == {"authority": reference_name(), "count": 3}
+    assert entry["vectors"] == {"authority": reference_name(), "count": 3, "folder": "vectors"}
     fields = {f.name for f in dataclasses.fields(report)}
     assert {"arena_bytes", "arena_lower_bound_bytes", "weights_bytes", "code_bytes", "macs", "mac_factor"} <= fields
     assert report.mac_factor == 1.0
@@ -111,6 +113,14 @@ def test_a_foreign_folder_is_not_replaced(model: Path, tmp_path: Path) -> None:
     assert (place / "thesis.txt").read_text() == "years of work"
     bundle(model, "host", place, force=True)
     assert (place / "manifest.json").is_file()
+
+
+def test_a_bundle_of_an_earlier_format_is_replaced(model: Path, tmp_path: Path) -> None:
+    place = tmp_path / "old"
+    place.mkdir()
+    (place / "manifest.json").write_text('{"format": 1, "model_sha256": "00", "board": "host"}')
+    bundle(model, "host", place)
+    assert json.loads((place / "manifest.json").read_text())["format"] == 2
 
 
 def test_the_current_folder_and_the_model_are_never_removed(

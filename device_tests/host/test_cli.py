@@ -25,7 +25,7 @@ from support import bad_models
 from support.builder import ModelBuilder
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-COMMANDS = ("convert", "inspect", "skew", "bundle", "build", "verify", "bench", "doctor")
+COMMANDS = ("convert", "inspect", "skew", "bundle", "build", "verify", "bench", "energy", "doctor")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,8 @@ def test_bundle_report(arenite_command: Command, model: Path, tmp_path: Path) ->
     assert 108 + 4 <= int(str(report["arena_lower_bound_bytes"])) <= int(str(report["arena_bytes"])) < 300
     assert int(str(report["weights_bytes"])) >= 432 + 4 * 4
     assert report["code_bytes"] is None and report["stack_bytes"] is None
-    assert report["model_sha256"] == json.loads((tmp_path / "o/manifest.json").read_text())["model_sha256"]
+    manifest = json.loads((tmp_path / "o/manifest.json").read_text())
+    assert report["model_sha256"] == manifest["models"][0]["sha256"]
     operators = report["operators"]
     assert isinstance(operators, list)
     assert [row["kind"] for row in operators] == ["CONV_2D", "SOFTMAX"]
@@ -159,6 +160,69 @@ def test_bench(arenite_command: Command, model: Path) -> None:
     assert "latency" in text and "energy" in text and "1,024 queries and 600 s" in text
 
 
+def test_energy_without_a_meter_says_so(arenite_command: Command, model: Path, tmp_path: Path) -> None:
+    """A declared model is tagged as one; without it nothing is known. No constant poses as a measurement."""
+    pytest.importorskip("ai_edge_litert")
+    report = answer(arenite_command("energy", model, "--duration", "0.2", "--battery-wh", "10", "--json"))
+    energy, stages = report["energy"], report["stages"]
+    assert isinstance(energy, dict) and isinstance(stages, list)
+    if report["meter"] is None:
+        assert energy["tag"] == "unknown" and energy["energy_mj"] is None and "no meter" in energy["source"]
+        assert report["battery_inferences"] is None
+    assert [stage["stage"] for stage in stages] == ["total"] and stages[0]["time_ms"] > 0
+    costs = tmp_path / "costs.toml"
+    costs.write_text('j_per_mac = 1e-9\nj_per_byte = 1e-9\nsource = "datasheet"\n')
+    done = arenite_command("energy", model, "--duration", "0.2", "--energy-model", costs, "--json")
+    energy = answer(done)["energy"]
+    assert isinstance(energy, dict)
+    if report["meter"] is None:
+        # 432 MACs and 568 bytes, as the model's own test counts them.
+        assert energy["tag"] == "modelled" and energy["energy_mj"] == pytest.approx(1e3 * 1e-9 * (432 + 568))
+        assert energy["interval_mj"] is None and energy["average_w"] is None
+    assert "energy" in arenite_command("energy", model, "--duration", "0.2").stdout
+
+
+def test_energy_of_each_stage_by_a_declared_meter(arenite_command: Command, tmp_path: Path) -> None:
+    """A logger that says 4 W all the time: each stage's gross energy is 4 W times its time, and none is above idle."""
+    pytest.importorskip("ai_edge_litert")
+    picture, path, log = tmp_path / "grey.png", tmp_path / "model.tflite", tmp_path / "log.csv"
+    Image.new("L", (6, 6), 90).save(picture)
+    path.write_bytes(picture_model())
+    log.write_text("")
+    declaration = tmp_path / "meter.toml"
+    columns = '[columns]\npower = { index = 0, unit = "W" }\n'
+    declaration.write_text(f'name = "logger"\nfile = "{log}"\ninterval_s = 0.01\n{columns}')
+    writer = "import sys, time\nwith open(sys.argv[1], 'a') as f:\n  while True:\n"
+    writer += "    f.write('4.0\\n'); f.flush(); time.sleep(0.01)\n"
+    with subprocess.Popen([sys.executable, "-c", writer, str(log)]) as process:
+        try:
+            command = ("energy", path, "--picture", picture, "--meter", f"declared:{declaration}", "--duration", "4")
+            report = answer(arenite_command(*command, "--json"))
+        finally:
+            process.kill()
+    assert report["meter"] == "logger"
+    stages = report["stages"]
+    assert isinstance(stages, list)
+    assert [stage["stage"] for stage in stages] == ["read", "decode", "resize", "invoke", "post", "total"]
+    for stage in stages:
+        energy = stage["energy"]
+        assert energy["average_w"] == pytest.approx(4.0) and energy["idle_w"] == pytest.approx(4.0)
+        assert energy["tag"] == "unknown" and "no more than idle" in energy["source"]
+        assert energy["gross_mj"] == pytest.approx(4.0 * stage["time_ms"], rel=0.05)
+
+
+def test_energy_refuses_what_makes_no_sense(arenite_command: Command, model: Path) -> None:
+    for words, named in (
+        (("--meter", "wattmeter"), "there is no meter 'wattmeter'"),
+        (("--meter", "ppk2:port"), "mv="),
+        (("--battery-wh", "-1"), "battery"),
+        (("--duration", "0"), "duration"),
+        (("--energy-model", "gone.toml"), "gone.toml"),
+    ):
+        done = arenite_command("energy", model, *words)
+        assert done.returncode == 2 and named in done.stderr and "Traceback" not in done.stderr
+
+
 def test_doctor(arenite_command: Command) -> None:
     done = arenite_command("doctor", "--json")
     report = json.loads(done.stdout)
@@ -166,6 +230,7 @@ def test_doctor(arenite_command: Command) -> None:
     names = {tool["name"] for tool in report["tools"]}
     assert {"ai-edge-litert", "ziglang", "unicorn", "qemu-system-arm"} <= names
     assert all(tool["cure"] for tool in report["tools"])
+    assert all(meter["usable"] or meter["problem"] for meter in report["meters"])
     assert "can do" in arenite_command("doctor").stdout
 
 

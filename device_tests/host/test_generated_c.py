@@ -15,6 +15,7 @@ import pytest
 from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from arenite_codegen.emit import emit
+from arenite_codegen.firmware import shared_files
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
 from arenite_codegen.render import c_string
@@ -46,10 +47,12 @@ def test_generated_c_has_no_warnings(name: str, tmp_path: Path) -> None:
     for kind in KINDS:
         network = legalise(parse_graph(random_graph(kind, 11).model_bytes))
         schedule = make_schedule(network)
-        for file, text in emit(network, schedule, make_plan(network, schedule)).files.items():
+        plan = make_plan(network, schedule)
+        emitted = emit(network, schedule, plan)
+        for file, text in {**emitted.files, **shared_files([emitted], [plan])}.items():
             (tmp_path / file).write_text(text)
         includes = [f"-I{FIRMWARE / 'runtime'}", f"-I{FIRMWARE / 'kernels'}", f"-I{tmp_path}"]
-        for source in ("model.c", "weights.c"):
+        for source in ("model.c", "weights.c", "arenite_models.c"):
             command = [*compiler(name), *STRICT, *includes, str(tmp_path / source)]
             result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert result.returncode == 0, f"{kind} {source}:\n{result.stderr}"

@@ -21,6 +21,7 @@ from arenite.device.protocol import (
     READ,
     REPLY,
     RUN,
+    SELECT,
     Frame,
     FrameReader,
     decode_frame,
@@ -29,7 +30,7 @@ from arenite.device.protocol import (
     read_tensor_info,
 )
 from arenite.errors import LinkError, UsageError
-from support.fake_bundle import A_BYTES, ARENA_BYTES, B_BYTES, SHA256, expected_outputs, random_inputs
+from support.fake_bundle import A_BYTES, ARENA_BYTES, B_BYTES, MIRROR_SHA256, SHA256, expected_outputs, random_inputs
 from support.link_harness import LinkHarness, build_harness
 
 BYTES = st.integers(0, 255)
@@ -117,14 +118,14 @@ def test_a_payload_or_number_that_no_frame_holds_is_refused() -> None:
         encode_frame(Frame(1, 256, b""))
 
 
-@pytest.mark.parametrize("payload", [b"", b"\x01", bytes([1]) + bytes(44)])
+@pytest.mark.parametrize("payload", [b"", b"\x02", bytes([2]) + bytes(46)])
 def test_a_short_identification_is_a_link_error(payload: bytes) -> None:
     with pytest.raises(LinkError, match="reply to `identify` is malformed"):
         read_identification(payload, "port")
 
 
 def test_another_protocol_version_is_named() -> None:
-    with pytest.raises(LinkError, match="port: the board speaks version 9 of the link, this program 1"):
+    with pytest.raises(LinkError, match="port: the board speaks version 9 of the link, this program 2"):
         read_identification(bytes([9]), "port")
 
 
@@ -147,9 +148,21 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LinkHarness]:
 class Expectation:
     """What the board must answer, computed here from the protocol's definition alone."""
 
+    TENSORS = (
+        (
+            [(0, -128, A_BYTES, 0.5, b"a"), (1, 7, B_BYTES, 0.0078125, b'b, "quoted" */')],
+            [(0, 3, A_BYTES, 0.25, b"sum"), (1, 0, B_BYTES, 1.0, b"reversed")],
+        ),
+        ([(1, 1, B_BYTES, 2.0, b"c")], [(1, 2, B_BYTES, 4.0, b"mirrored")]),
+    )
+
     def __init__(self) -> None:
-        self.inputs = [bytearray(A_BYTES), bytearray(B_BYTES)]
-        self.loaded = [0, 0]
+        self._select(0)
+
+    def _select(self, model: int) -> None:
+        self.model = model
+        self.inputs = [bytearray(size) for _, _, size, _, _ in self.TENSORS[model][0]]
+        self.loaded = [0] * len(self.inputs)
         self.outputs: list[bytes] | None = None
         self.run_sequence: int | None = None
 
@@ -160,32 +173,43 @@ class Expectation:
     def _dispatch(self, request: Frame) -> tuple[int, bytes]:
         p = request.payload
         if request.command == IDENTIFY:
-            head = struct.pack("<BBBBHII", 1, 0, 2, 2, MAX_PAYLOAD, 0, ARENA_BYTES)
-            return (2, b"") if p else (0, head + SHA256 + b"host")
+            return (2, b"") if p else (0, self._identification())
         if request.command == DESCRIBE:
             return self._describe(p)
         if request.command == LOAD:
             return self._load(p)
         if request.command == RUN:
             return self._run(p, request.sequence)
+        if request.command == SELECT:
+            return self._choose(p)
         return self._read(p) if request.command == READ else (1, b"")
+
+    def _identification(self) -> bytes:
+        inputs, outputs = self.TENSORS[self.model]
+        head = (2, 0, 2, self.model, len(inputs), len(outputs), MAX_PAYLOAD, 0, ARENA_BYTES)
+        return struct.pack("<BBBBBBHII", *head) + (SHA256, MIRROR_SHA256)[self.model] + b"host"
+
+    def _choose(self, p: bytes) -> tuple[int, bytes]:
+        if len(p) != 1:
+            return 2, b""
+        if p[0] > 1:
+            return 3, b""
+        self._select(p[0])
+        return 0, b""
 
     def _describe(self, p: bytes) -> tuple[int, bytes]:
         if len(p) != 2:
             return 2, b""
-        if p[0] > 1 or p[1] > 1:
+        if p[0] > 1 or p[1] >= len(self.TENSORS[self.model][p[0]]):
             return 3, b""
-        fields = [
-            [(0, -128, A_BYTES, 0.5, b"a"), (1, 7, B_BYTES, 0.0078125, b'b, "quoted" */')],
-            [(0, 3, A_BYTES, 0.25, b"sum"), (1, 0, B_BYTES, 1.0, b"reversed")],
-        ][p[0]][p[1]]
+        fields = self.TENSORS[self.model][p[0]][p[1]]
         return 0, struct.pack("<BhIf", *fields[:4]) + fields[4]
 
     def _load(self, p: bytes) -> tuple[int, bytes]:
         if len(p) < 5:
             return 2, b""
         index, offset = struct.unpack_from("<BI", p)
-        if index > 1:
+        if index >= len(self.inputs):
             return 3, b""
         data = p[5:]
         if offset + len(data) > len(self.inputs[index]):
@@ -201,11 +225,12 @@ class Expectation:
         if p:
             return 2, b""
         if self.outputs is None or self.run_sequence != sequence:
-            if self.loaded != [A_BYTES, B_BYTES]:
+            if self.loaded != [len(data) for data in self.inputs]:
                 return 5, b""
-            self.outputs = expected_outputs([bytes(i) for i in self.inputs])
-            self.inputs = [bytearray(b"\x55" * A_BYTES), bytearray(b"\x55" * B_BYTES)]
-            self.loaded = [0, 0]
+            data = [bytes(i) for i in self.inputs]
+            self.outputs = expected_outputs(data) if self.model == 0 else [data[0][::-1]]
+            self.inputs = [bytearray(b"\x55" * len(i)) for i in data] if self.model == 0 else self.inputs
+            self.loaded = [0] * len(data)
             self.run_sequence = sequence
         return 0, struct.pack("<BQI", 0, 1000, 123)
 
@@ -213,9 +238,10 @@ class Expectation:
         if len(p) != 7:
             return 2, b""
         index, offset, count = struct.unpack("<BIH", p)
-        if index > 1:
+        outputs = self.TENSORS[self.model][1]
+        if index >= len(outputs):
             return 3, b""
-        if count > MAX_PAYLOAD - 1 or offset + count > (A_BYTES, B_BYTES)[index]:
+        if count > MAX_PAYLOAD - 1 or offset + count > outputs[index][2]:
             return 4, b""
         return (6, b"") if self.outputs is None else (0, self.outputs[index][offset : offset + count])
 
@@ -237,7 +263,8 @@ REQUESTS = st.one_of(
     LOADS,
     READS,
     st.just(Frame(RUN, 0, b"")),
-    st.builds(Frame, st.sampled_from([IDENTIFY, DESCRIBE, LOAD, RUN, READ]), st.just(0), st.binary(max_size=8)),
+    st.builds(Frame, st.sampled_from([IDENTIFY, DESCRIBE, LOAD, RUN, READ, SELECT]), st.just(0), st.binary(max_size=8)),
+    st.sampled_from([0, 0, 0, 1, 2, 255]).map(lambda model: Frame(SELECT, 0, bytes([model]))),
     st.builds(Frame, BYTES, st.just(0), st.binary(max_size=3)),
 )
 
@@ -250,8 +277,15 @@ def load_frames(inputs: list[bytes]) -> list[Frame]:
     ]
 
 
+def whole_read(count: int) -> Frame:
+    return Frame(READ, 0, struct.pack("<BIH", 0, 0, count))
+
+
+MIRROR_RUNS = st.binary(min_size=B_BYTES, max_size=B_BYTES).map(
+    lambda data: [Frame(SELECT, 0, b"\1"), *load_frames([data]), Frame(RUN, 0, b""), whole_read(B_BYTES)]
+)
 WHOLE_RUNS = st.integers(0, 2**32).map(lambda seed: [*load_frames(random_inputs(seed)), Frame(RUN, 0, b"")])
-DIALOGUES = st.lists(st.one_of(REQUESTS.map(lambda request: [request]), WHOLE_RUNS), max_size=12)
+DIALOGUES = st.lists(st.one_of(REQUESTS.map(lambda request: [request]), WHOLE_RUNS, MIRROR_RUNS), max_size=12)
 
 
 def test_the_board_sends_a_banner_when_it_starts(board: LinkHarness) -> None:
@@ -273,9 +307,8 @@ def test_the_board_answers_every_request_as_the_protocol_says(
 
 
 def forget(board: LinkHarness) -> Expectation:
-    """Brings the board into a known state: both inputs loaded up to nothing, no outputs."""
-    for index in (0, 1):
-        board.exchange(encode_frame(Frame(LOAD, 99, struct.pack("<BI", index, 0))))
+    """Brings the board into a known state: the first model, nothing loaded, no outputs."""
+    board.exchange(encode_frame(Frame(SELECT, 99, b"\0")))
     return Expectation()
 
 
@@ -291,6 +324,7 @@ def test_the_board_survives_garbage_and_hears_the_next_frame(board: LinkHarness,
 @FAST
 @given(st.lists(FRAMES, min_size=1, max_size=4), st.data())
 def test_the_board_survives_damaged_frames(board: LinkHarness, frames: list[Frame], data: st.DataObject) -> None:
+    forget(board)
     line = bytearray(b"".join(encode_frame(f) for f in frames))
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(line) - 1))
@@ -304,7 +338,9 @@ def test_the_board_survives_damaged_frames(board: LinkHarness, frames: list[Fram
         else:
             del line[at + 1 :]
     answers = list(FrameReader().feed(board.exchange(bytes(line) + encode_frame(Frame(IDENTIFY, 6, b"")))))
-    assert answers[-1] == Expectation().answer(Frame(IDENTIFY, 6, b""))
+    expectation = Expectation()
+    expectation.model = answers[-1].payload[4]  # a frame may have survived that selects the other
+    assert answers[-1] == expectation.answer(Frame(IDENTIFY, 6, b""))
 
 
 @FAST
@@ -334,6 +370,7 @@ def test_a_frame_longer_than_the_buffer_is_dropped(board: LinkHarness) -> None:
 
 def test_a_device_runs_the_model(board: LinkHarness) -> None:
     device = open_device(NeverClosed(board))
+    device.select(0)
     assert device.identity.board == "host"
     assert device.identity.model_sha256 == SHA256.hex()
     assert [tensor.name for tensor in device.identity.inputs] == ["a", 'b, "quoted" */']
@@ -346,6 +383,39 @@ def test_a_device_runs_the_model(board: LinkHarness) -> None:
         result = device.run()
         assert (result.counter, result.unit, result.stack_peak_bytes) == (1000, "none", 123)
         assert [device.read_output(i) for i in (0, 1)] == expected_outputs(inputs)
+
+
+def test_a_device_turns_from_one_model_to_the_other(board: LinkHarness) -> None:
+    """They share an arena: after a select nothing is loaded and nothing can be read."""
+    device = open_device(NeverClosed(board))
+    assert device.identity.models == 2
+    for seed in range(20):
+        assert device.select(0).model_sha256 == SHA256.hex()
+        inputs = random_inputs(seed)
+        for index, data in enumerate(inputs):
+            device.load(index, data)
+        device.run()
+        assert [device.read_output(i) for i in (0, 1)] == expected_outputs(inputs)
+        identity = device.select(1)
+        assert (identity.model, identity.model_sha256) == (1, MIRROR_SHA256.hex())
+        assert [(t.name, t.bytes, t.zero_point) for t in identity.inputs] == [("c", B_BYTES, 1)]
+        with pytest.raises(LinkError, match=r"refused `read`: no run since the last load \(status 6\)"):
+            device.read_output(0)
+        with pytest.raises(LinkError, match=r"refused `run`: an input is not loaded whole \(status 5\)"):
+            device.run()
+        device.load(0, inputs[1])
+        device.run()
+        assert device.read_output(0) == inputs[1][::-1]
+
+
+def test_a_model_that_is_not_there_cannot_be_selected(board: LinkHarness) -> None:
+    device = open_device(NeverClosed(board))
+    with pytest.raises(UsageError, match="the board has no model 2: it has 2"):
+        device.select(2)
+    with pytest.raises(LinkError, match=r"refused `select`: no such input, output or model \(status 3\)"):
+        device._request(SELECT, b"\2")
+    with pytest.raises(LinkError, match=r"refused `select`: payload of the wrong length \(status 2\)"):
+        device._request(SELECT, b"")
 
 
 class NeverClosed:
@@ -376,6 +446,7 @@ class Lossy(NeverClosed):
 @pytest.mark.parametrize("every", [2, 3, 5, 7])
 def test_a_lossy_line_changes_no_result(board: LinkHarness, every: int) -> None:
     device = open_device(Lossy(board, every))
+    device.select(0)
     inputs = random_inputs(every)
     for index, data in enumerate(inputs):
         device.load(index, data)
@@ -385,6 +456,7 @@ def test_a_lossy_line_changes_no_result(board: LinkHarness, every: int) -> None:
 
 def test_wrong_use_of_a_device_is_named(board: LinkHarness) -> None:
     device = open_device(NeverClosed(board))
+    device.select(0)
     with pytest.raises(UsageError, match="the model has no input 2: it has 2"):
         device.load(2, b"")
     with pytest.raises(UsageError, match=r"input 0 \(a\) takes 3000 bytes, not 5"):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -12,10 +13,12 @@ from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import parse_graph
 from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.legalise import legalise
+from arenite_codegen.network import Network
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
+from arenite_codegen.strips import Chain, chains_of, in_strips
 
-__all__ = ["KERNELS", "MAX_POINTERS", "RUNTIME", "Emission", "emit_models", "kernel_sources"]
+__all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "random_strips", "write_limits"]
 
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
 RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
@@ -44,15 +47,21 @@ def kernel_sources() -> list[Path]:
     return sorted(KERNELS.glob("*.c"))
 
 
-def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
-    """Writes every model's C below `folder`."""
+def write_limits(folder: Path, guards: bool) -> None:
+    """Writes the header with what all models of a program share."""
+    lines = [f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}", *(["#define ARENITE_GUARDS"] if guards else [])]
+    (folder / "arenite_limits.h").write_text("\n".join(lines) + "\n")
+
+
+def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> Emission:
+    """Writes every model's C below `folder`, with guard words if asked; chains of convolutions run in strips."""
     sources: list[Path] = []
     includes: list[Path] = [folder, RUNTIME, KERNELS]
     numbers: dict[int, int] = {}
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, f"m{len(numbers)}")
+            emitted = _emit(model, f"m{len(numbers)}", guards)
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -60,29 +69,40 @@ def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
         sources += _write(emitted, home)
         includes.append(home)
         numbers[index] = len(numbers)
+    write_limits(folder, guards)
     sources.append(_write_table(folder, len(numbers)))
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, symbol: str) -> Emitted:
+def _emit(model: bytes, symbol: str, guards: bool) -> Emitted:
     network = legalise(parse_graph(model))
+    network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
     schedule = make_schedule(network)
-    emitted = emit(network, schedule, make_plan(network, schedule), symbol)
+    emitted = emit(network, schedule, make_plan(network, schedule, guards), symbol)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
     return emitted
 
 
+def random_strips(network: Network, chance: random.Random) -> dict[Chain, int]:
+    """Chains of convolutions, as many as fit beside each other, with any width of strips."""
+    chains = chains_of(network)
+    chance.shuffle(chains)
+    taken: dict[Chain, int] = {}
+    for chain in chains:
+        if not any(set(chain) & set(other) for other in taken):
+            taken[chain] = chance.randint(1, int(network.layers[chain[-1]].parameters["out_w"]))
+    return taken
+
+
 def _write(emitted: Emitted, home: Path) -> list[Path]:
     home.mkdir(parents=True)
     for name, text in emitted.files.items():
-        if name != "arenite_limits.h":
-            (home / name).write_text(text)
+        (home / name).write_text(text)
     return [home / name for name in emitted.files if name.endswith(".c")]
 
 
 def _write_table(folder: Path, count: int) -> Path:
-    (folder / "arenite_limits.h").write_text(f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}\n")
     lines = ['#include "arenite.h"', "extern const arenite_model_t *const graph_models[];"]
     lines.append("extern const uint32_t graph_model_count;")
     lines += [f"extern const arenite_model_t m{number};" for number in range(count)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from arenite_codegen.boards import copy_support, load_board
 
+MIRROR_SHA256 = bytes([0xEF]) + bytes(30) + bytes([0x99])
 SHA256 = bytes([0xAB, 1, 2, 3]) + bytes(27) + bytes([0xCD])
 A_BYTES, B_BYTES = 3000, 37
 ARENA_BYTES = 6104
@@ -40,16 +41,22 @@ def make_fake_bundle(folder: Path, board_name: str | Path, vectors: int = 3) -> 
     sources = ["model/model.c", "runtime/arenite.c", *copy_support(board, folder)]
     _write_vectors(folder / "vectors", vectors)
     manifest = {
-        "format": 1,
-        "name": "fake",
-        "model_sha256": SHA256.hex(),
+        "format": 2,
         "board": board.name,
         "arena_bytes": ARENA_BYTES,
-        "inputs": [{"name": "a", "bytes": A_BYTES}, {"name": 'b, "quoted" */', "bytes": B_BYTES}],
-        "outputs": [{"name": "sum", "bytes": A_BYTES}, {"name": "reversed", "bytes": B_BYTES}],
+        "weights_bytes": 40,
+        "models": [
+            {
+                "name": "fake",
+                "symbol": "arenite_model",
+                "sha256": SHA256.hex(),
+                "inputs": [{"name": "a", "bytes": A_BYTES}, {"name": 'b, "quoted" */', "bytes": B_BYTES}],
+                "outputs": [{"name": "sum", "bytes": A_BYTES}, {"name": "reversed", "bytes": B_BYTES}],
+                "vectors": {"authority": "support/fake_bundle.py", "count": vectors, "folder": "vectors"},
+            }
+        ],
         "sources": sources,
         "include_dirs": ["runtime", "model", "app", "board"],
-        "vectors": {"authority": "support/fake_bundle.py", "count": vectors},
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder

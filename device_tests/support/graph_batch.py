@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from support.emission import KERNELS, MAX_POINTERS, RUNTIME, emit_models, kernel_sources
+from support.emission import KERNELS, RUNTIME, emit_models, kernel_sources, write_limits
 from support.host_compiler import HostCompiler
 
 __all__ = ["GraphBatch", "GraphCrash", "prebuild"]
@@ -21,15 +22,19 @@ __all__ = ["GraphBatch", "GraphCrash", "prebuild"]
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
 _WORD = np.dtype(np.uint32)
+_STATUS = {
+    1: "a byte outside the arena or outside a row was written",
+    2: "the guard word behind a block was written",
+}
 
 
 class GraphCrash(Exception):
     """The program ended in the middle of a request; the text is the sanitiser's report."""
 
 
-def prebuild(compiler: HostCompiler, folder: Path) -> list[Path]:
+def prebuild(compiler: HostCompiler, folder: Path, guards: bool = False) -> list[Path]:
     """Compiles what all batches share: the executor with its step hook, every kernel, the runner."""
-    (folder / "arenite_limits.h").write_text(f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}\n")
+    write_limits(folder, guards)
     includes = [folder, RUNTIME, KERNELS]
     sources = [*sorted(RUNTIME.glob("*.c")), *kernel_sources(), RUNNER]
     return compiler.compile(sources, includes, folder / "obj", "-DARENITE_ON_STEP")
@@ -42,12 +47,15 @@ class GraphBatch:
         models: TFLite files. One that codegen refuses is kept in `refusals` by its position.
         compiler: Which compiler and sanitisers.
         prebuilt: Objects of kernels, of `prebuild`, so that they are compiled once for many batches.
+        guards: Watch a word behind every block; `prebuilt` must do so too.
     """
 
-    def __init__(self, models: Sequence[bytes], compiler: HostCompiler, prebuilt: Sequence[Path]) -> None:
+    def __init__(
+        self, models: Sequence[bytes], compiler: HostCompiler, prebuilt: Sequence[Path], guards: bool = False
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="arenite-graphs-")
         root = Path(self._folder.name)
-        self._emission = emit_models(models, root)
+        self._emission = emit_models(models, root, guards)
         self.refusals = self._emission.refusals
         objects = compiler.compile(self._emission.sources, self._emission.includes, root / "obj")
         self._program = root / "graphs"
@@ -68,7 +76,7 @@ class GraphBatch:
             mode: 0 the executor as it ships, n > 0 every row in an allocation of its own; see graph_runner.c.
 
         Raises:
-            GraphCrash: A sanitiser stopped the program, or a guard byte was written.
+            GraphCrash: A sanitiser stopped the program, a guard byte was written, or a guard word of the runtime's was.
         """
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
@@ -83,8 +91,9 @@ class GraphBatch:
         reply = process.stdout.read(wanted)
         if len(reply) < wanted:
             raise GraphCrash(self._last_words())
-        if reply[-_WORD.itemsize :] != bytes(_WORD.itemsize):
-            raise GraphCrash("a byte outside the arena or outside a row was written")
+        status = int.from_bytes(reply[-_WORD.itemsize :], sys.byteorder)
+        if status:
+            raise GraphCrash(_STATUS[status])
         return _split(reply, outputs)
 
     def _running(self) -> subprocess.Popen[bytes]:

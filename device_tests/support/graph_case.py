@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,16 @@ class MacQuantisation:
     def bias_scales(self) -> list[float]:
         """The scale of each accumulator, rounded to float32 as converters do."""
         return [float(np.float32(np.float32(self.input_scale) * np.float32(s))) for s in self.weight_scales]
+
+    def reading(self, before: MacQuantisation) -> MacQuantisation:
+        """The same spread of outputs for an input that another operator quantised."""
+        factor = self.input_scale / before.output_scale
+        return replace(
+            self,
+            input_scale=before.output_scale,
+            input_zero_point=before.output_zero_point,
+            weight_scales=[float(np.float32(scale * factor)) for scale in self.weight_scales],
+        )
 
     @property
     def summary(self) -> str:

@@ -5,9 +5,11 @@
  *           mode 0 runs the executor as it ships, its arena `offset` bytes off a 16-byte boundary.
  *           mode n > 0 hands every row to its kernel in an allocation of its own, each pointer at another
  * offset of 0 .. 15 drawn from n, so that a sanitiser sees a single byte read or written beside a row. Reply:
- * the outputs, then u32 status (0 good, 1 a guard byte was written). Ends with its input.
+ * the outputs, then u32 status (0 good, 1 a byte outside the arena or a row was written, 2 a guard word behind a block
+ * was). Ends with its input.
  */
 #include "arenite.h"
+#include "arenite_guards.h"
 #include "arenite_limits.h"
 
 #include <stdint.h>
@@ -162,6 +164,11 @@ static void write_reply(const arenite_model_t *model, guarded_t *arena) {
     }
     release(arena);
     status = guards_intact ? 0u : 1u;
+#ifdef ARENITE_GUARDS
+    if (arenite_guard_damage() != NULL) {
+        status = 2u;
+    }
+#endif
     fwrite(&status, sizeof status, 1, stdout);
     fflush(stdout);
 }

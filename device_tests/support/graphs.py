@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs of one operator each, by seed or as a hypothesis strategy."""
+"""Random graphs of one operator or a few, by seed or as a hypothesis strategy."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "QUANTIZE": element_graphs.quantize,
     "RELU": element_graphs.relu,
     "RELU6": element_graphs.relu6,
+    "CONV_CHAIN": spatial_graphs.conv_chain,
+    "MOBILE_BLOCKS": spatial_graphs.mobile_blocks,
 }
 # Operators with many parameters are drawn more often.
-_SHARES = {"CONV_2D": 5, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 4, "ADD": 4, "PAD_CONV": 2}
+_SHARES = {"CONV_2D": 5, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 4, "ADD": 4, "PAD_CONV": 2, "CONV_CHAIN": 4}
 
 
 def random_graph(kind: str, seed: int) -> GraphCase:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The firmware application compiled for this computer with sanitizers, as a stream."""
+"""The firmware application with two models, compiled for this computer with sanitizers, as a stream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def build_harness(folder: Path) -> Path:
     own = ("app/link.c", "app/crc32.c", "model/model.c", "runtime/arenite.c")
     sources = [_HARNESS, *(bundle / name for name in own)]
     includes = [f"-I{bundle / name}" for name in ("app", "board", "runtime", "model")]
-    flags = [*_WARNINGS, "-g", "-O1", *includes, "-o", str(program)]
+    flags = [*_WARNINGS, "-DFAKE_MIRROR", "-g", "-O1", *includes, "-o", str(program)]
     subprocess.run([*command, *flags, *map(str, sources)], check=True)
     return program
 

@@ -19,6 +19,7 @@ _ITEM = 1 << 20
 _VALUE = 1 << 40
 _SCRATCH = 1 << 56
 _COUNTERS = (1 << 57) + 1
+_GUARD = 1 << 58
 
 
 def replay(network: Network, schedule: Schedule, plan: Plan) -> None:
@@ -49,13 +50,28 @@ class _Replay:
 
     def _run_item(self, item: int) -> None:
         steps = [0] * len(self.network.layers)
+        done = 0
         for index, count in self.schedule.steps:
             for _ in range(count):
+                self._open_guards(done)
                 self._step(self.network.layers[index], steps[index], item)
+                self._check_guards(done)
                 steps[index] += 1
+                done += 1
         for count, layer in zip(steps, self.network.layers, strict=True):
             assert count == layer.steps or layer.kernel != FEED, "not every row of the input is taken"
             assert count <= layer.steps, f"layer {layer.index} made a row twice"
+
+    def _open_guards(self, step: int) -> None:
+        for number, guard in enumerate(self.plan.guards):
+            if guard.first == step:
+                self.arena[guard.place : guard.place + 4] = _GUARD + number
+
+    def _check_guards(self, step: int) -> None:
+        for number, guard in enumerate(self.plan.guards):
+            if guard.first <= step <= guard.last:
+                intact = (self.arena[guard.place : guard.place + 4] == _GUARD + number).all()
+                assert intact, f"step {step}: the guard behind {guard.block} was overwritten"
 
     def _step(self, layer: Layer, step: int, item: int) -> None:
         where = f"step {step} of layer {layer.index} {layer.kind}"
@@ -103,7 +119,7 @@ class _Replay:
         start = self.plan.scratch[layer.index]
         stop = start + layer.scratch_bytes
         assert start % 4 == 0, f"{where}: its scratch is not aligned"
-        if step:
+        if step and layer.mode is Mode.ACCUMULATE:
             assert (self.arena[start:stop] == _SCRATCH + layer.index).all(), f"{where}: its scratch was overwritten"
         for low, high in spans + ([out] if out else []):
             assert high <= start or low >= stop, f"{where}: its scratch lies over a row of the same step"

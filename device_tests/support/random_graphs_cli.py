@@ -50,7 +50,11 @@ class Result:
 
 
 def check_graphs(
-    wanted: Sequence[tuple[str, int]], compiler: HostCompiler, prebuilt: Sequence[Path], batch: int = BATCH
+    wanted: Sequence[tuple[str, int]],
+    compiler: HostCompiler,
+    prebuilt: Sequence[Path],
+    batch: int = BATCH,
+    guards: bool = False,
 ) -> Iterator[Result]:
     """Compares graphs, batch by batch; yields the running result after each.
 
@@ -59,13 +63,14 @@ def check_graphs(
         compiler: What compiles and watches the run.
         prebuilt: What all batches share, of `prebuild`.
         batch: Graphs in one program.
+        guards: Watch a word behind every block; `prebuilt` must do so too.
     """
     result = Result()
     for start in range(0, len(wanted), batch):
         part = [
             (f"{kind}:{seed}", seed, random_graph(kind, seed)) for kind, seed in wanted[start : start + batch]
         ]
-        check_cases(part, compiler, prebuilt, result)
+        check_cases(part, compiler, prebuilt, result, guards)
         yield result
 
 
@@ -74,10 +79,11 @@ def check_cases(
     compiler: HostCompiler,
     prebuilt: Sequence[Path],
     result: Result | None = None,
+    guards: bool = False,
 ) -> Result:
     """Compares one program's worth of cases, each with a name for messages and a seed for offsets."""
     result = result or Result()
-    with GraphBatch([case.model_bytes for _, _, case in cases], compiler, prebuilt) as graphs:
+    with GraphBatch([case.model_bytes for _, _, case in cases], compiler, prebuilt, guards) as graphs:
         for index, (name, seed, case) in enumerate(cases):
             if index in graphs.refusals:
                 result.refused[case.kind] += 1

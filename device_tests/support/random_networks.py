@@ -50,7 +50,8 @@ class _Grower:
         if rows < 1:
             return self.pointwise(source)
         read = Read(source, value.rows, value.row_bytes, kernel, stride, dilation, pad_top)
-        return self.layer((read,), rows, chance.randint(1, 64))
+        scratch = chance.choice((0, 0, 0, 4, 60, 200))
+        return self.layer((read,), rows, chance.randint(1, 64), scratch_bytes=scratch)
 
     def pointwise(self, source: int) -> int:
         value = self.values[source]

@@ -20,7 +20,20 @@ from support.graph_case import (
     mac_quantisation,
 )
 
-__all__ = ["average_pool_2d", "conv_2d", "depthwise_conv_2d", "max_pool_2d", "mean", "pad", "pad_conv"]
+__all__ = [
+    "average_pool_2d",
+    "conv_2d",
+    "conv_chain",
+    "depthwise_conv_2d",
+    "max_pool_2d",
+    "mean",
+    "mobile_blocks",
+    "pad",
+    "pad_conv",
+]
+
+# A 1×1 convolution.
+POINT = Window((1, 1), (1, 1), (1, 1), "SAME")
 
 
 def conv_2d(choices: Choices) -> GraphCase:
@@ -56,19 +69,7 @@ def depthwise_conv_2d(choices: Choices) -> GraphCase:
         scales=[quantisation.input_scale],
         zero_points=[quantisation.input_zero_point],
     )
-    operands = [x, *_add_weights(builder, choices, (1, *window.kernel, channels), 3, quantisation)]
-    y = _add_output(builder, (shape[0], *window.output((shape[1], shape[2])), channels), quantisation)
-    builder.operator(
-        "DEPTHWISE_CONV_2D",
-        operands,
-        [y],
-        version=3,
-        options="DepthwiseConv2DOptions",
-        depthMultiplier=multiplier,
-        **_window_options(window),
-        **_dilation_options(window),
-        fusedActivationFunction=ACTIVATIONS[quantisation.activation],
-    )
+    y = _add_depthwise(builder, choices, x, shape, window, multiplier, quantisation)
     text = f"DEPTHWISE_CONV_2D {shape} x{multiplier} {window} {quantisation.summary}"
     return case(choices, text, builder, [(x, shape, "int8", quantisation.input_zero_point)], y)
 
@@ -130,6 +131,71 @@ def pad_conv(choices: Choices) -> GraphCase:
     return case(choices, text, builder, [(x, shape, "int8", point)], y)
 
 
+def conv_chain(choices: Choices) -> GraphCase:
+    """Two to five convolutions, ordinary, 1×1 or depthwise, each reading the one before it."""
+    shape = _input_shape(choices, 9)
+    chain = _Chain(choices, shape)
+    for _ in range(choices.integer(2, 5)):
+        kind = choices.pick(["conv", "point", "depthwise", "depthwise"])
+        window = Window.draw(choices, chain.shape[1:3], dilate=choices.chance(15))
+        if kind == "depthwise":
+            chain.add_depthwise(window, choices.pick([1, 1, 2]) if chain.shape[3] <= 12 else 1)
+        else:
+            chain.add_conv(POINT if kind == "point" else window, choices.channels(17))
+    return chain.case("CONV_CHAIN")
+
+
+def mobile_blocks(choices: Choices) -> GraphCase:
+    """A strided convolution, then two inverted bottlenecks, the first strided: how mobile image networks begin."""
+    chain = _Chain(choices, (1, 64, 96, 3))
+    chain.add_conv(Window((3, 3), (2, 2), (1, 1), "SAME"), 8)
+    for stride in (2, 1):
+        chain.add_conv(POINT, 96)
+        chain.add_depthwise(Window((3, 3), (stride, stride), (1, 1), "SAME"), 1)
+        chain.add_conv(POINT, 8)
+    return chain.case("MOBILE_BLOCKS")
+
+
+class _Chain:
+    """Convolutions one after the other, each on the grid of the one before it."""
+
+    def __init__(self, choices: Choices, shape: tuple[int, int, int, int]) -> None:
+        self.shape = self._input_shape = shape
+        self._choices, self._builder = choices, ModelBuilder()
+        self._quantisation: MacQuantisation | None = None
+        self._input = self._output = self._zero_point = -1
+        self._text = ""
+
+    def add_conv(self, window: Window, channels: int) -> None:
+        quantisation = self._quantised(window, window.kernel[0] * window.kernel[1] * self.shape[3], channels)
+        y = _add_conv(self._builder, self._choices, self._output, self.shape, window, channels, quantisation)
+        self._go_on(y, window, channels, quantisation)
+
+    def add_depthwise(self, window: Window, multiplier: int) -> None:
+        channels = self.shape[3] * multiplier
+        quantisation = self._quantised(window, window.kernel[0] * window.kernel[1], channels)
+        y = _add_depthwise(self._builder, self._choices, self._output, self.shape, window, multiplier, quantisation)
+        self._go_on(y, window, channels, quantisation)
+
+    def case(self, kind: str) -> GraphCase:
+        inputs = [(self._input, self._input_shape, "int8", self._zero_point)]
+        return case(self._choices, f"{kind} {self._input_shape}{self._text}", self._builder, inputs, self._output)
+
+    def _quantised(self, window: Window, terms: int, channels: int) -> MacQuantisation:
+        drawn = mac_quantisation(self._choices, terms, channels, per_channel=True)
+        if self._quantisation is not None:
+            return drawn.reading(self._quantisation)
+        scale, self._zero_point = drawn.input_scale, drawn.input_zero_point
+        x = self._builder.tensor("x", self.shape, "int8", scales=[scale], zero_points=[self._zero_point])
+        self._input = self._output = x
+        return drawn
+
+    def _go_on(self, output: int, window: Window, channels: int, quantisation: MacQuantisation) -> None:
+        self._text += f" {window} ->{channels} {quantisation.summary};"
+        self._output, self._quantisation = output, quantisation
+        self.shape = (self.shape[0], *window.output(self.shape[1:3]), channels)
+
+
 def _input_shape(choices: Choices, channel_limit: int = 33) -> tuple[int, int, int, int]:
     height, width = choices.integer(1, 13), choices.integer(1, 13)
     return (choices.batch(), height, width, choices.channels(channel_limit))
@@ -167,6 +233,32 @@ def _add_conv(
         [y],
         version=3,
         options="Conv2DOptions",
+        **_window_options(window),
+        **_dilation_options(window),
+        fusedActivationFunction=ACTIVATIONS[quantisation.activation],
+    )
+    return y
+
+
+def _add_depthwise(
+    builder: ModelBuilder,
+    choices: Choices,
+    x: int,
+    shape: tuple[int, int, int, int],
+    window: Window,
+    multiplier: int,
+    quantisation: MacQuantisation,
+) -> int:
+    channels = shape[3] * multiplier
+    operands = [x, *_add_weights(builder, choices, (1, *window.kernel, channels), 3, quantisation)]
+    y = _add_output(builder, (shape[0], *window.output((shape[1], shape[2])), channels), quantisation)
+    builder.operator(
+        "DEPTHWISE_CONV_2D",
+        operands,
+        [y],
+        version=3,
+        options="DepthwiseConv2DOptions",
+        depthMultiplier=multiplier,
         **_window_options(window),
         **_dilation_options(window),
         fusedActivationFunction=ACTIVATIONS[quantisation.activation],

@@ -23,6 +23,8 @@ from arenite.errors import (
     DoesNotFitError,
     FallbackWarning,
     LinkError,
+    MemoryDamageError,
+    MeterError,
     MissingToolError,
     ModelError,
     OutputError,
@@ -38,9 +40,11 @@ if TYPE_CHECKING:
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
+    from arenite.energy_report import EnergyReport
     from arenite.frames import Frame
     from arenite.inspection import InspectReport
     from arenite.labels import Label
+    from arenite.metering import Recording
     from arenite.model_file import read_model
     from arenite.output_view import OutputView, StaleOutputError
     from arenite.preprocess import PictureSource, Preprocessor
@@ -69,11 +73,14 @@ __all__ = [
     "DoesNotFitError",
     "Energy",
     "EnergyModel",
+    "EnergyReport",
     "FallbackWarning",
     "Frame",
     "Graph",
     "Label",
     "LinkError",
+    "MemoryDamageError",
+    "MeterError",
     "MissingToolError",
     "ModelError",
     "Normalisation",
@@ -81,6 +88,7 @@ __all__ = [
     "OutputView",
     "Preprocessor",
     "Progress",
+    "Recording",
     "Session",
     "StaleOutputError",
     "Timing",
@@ -93,8 +101,10 @@ __all__ = [
     "bundle",
     "convert",
     "doctor",
+    "energy_of",
     "inspect",
     "make_contract",
+    "meter",
     "open",
     "read_contract",
     "read_graph",
@@ -112,6 +122,7 @@ _LAZY = {
     "Detections": "arenite.detection",
     "Energy": "arenite.energy",
     "EnergyModel": "arenite.energy",
+    "EnergyReport": "arenite.energy_report",
     "Frame": "arenite.frames",
     "Graph": "arenite.tflite_graph",
     "Label": "arenite.labels",
@@ -119,6 +130,7 @@ _LAZY = {
     "OutputView": "arenite.output_view",
     "Preprocessor": "arenite.preprocess",
     "Progress": "arenite.progress",
+    "Recording": "arenite.metering",
     "Session": "arenite.session",
     "StaleOutputError": "arenite.output_view",
     "Timing": "arenite.timing",
@@ -217,8 +229,8 @@ def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionRep
     return convert_model(model, out, **options)
 
 
-def bundle(model: Path | str, board: str, out_dir: Path | str, **options: Any) -> BundleReport:
-    """Compile a full-INT8 .tflite file to a C firmware bundle; see `arenite_codegen.bundle`."""
+def bundle(model: Path | str | Sequence[Path | str], board: str, out_dir: Path | str, **options: Any) -> BundleReport:
+    """Compile one or more full-INT8 .tflite files to a C firmware bundle; see `arenite_codegen.bundle`."""
     from arenite_codegen import bundle as bundle_model
 
     return bundle_model(model, board, out_dir, **options)
@@ -264,6 +276,50 @@ def bench(
     return bench_session(session, pictures=pictures, **options)
 
 
+def meter(source: str | None = None, *, idle_s: float | None = None, fallback: Energy | None = None) -> Recording:
+    """Record an energy meter over a `with` block; see `arenite.metering`.
+
+    Args:
+        source: The meter's name, see `arenite.meters`; None takes the best of this machine.
+        idle_s: How long to measure idle first; None takes what the meter needs, 0 does not.
+        fallback: The figure when this machine has no meter, such as `EnergyModel(...).energy(...)`.
+
+    Raises:
+        UsageError: There is no such meter.
+        MeterError: The named meter cannot measure; without a name the figures say so instead.
+    """
+    from arenite.energy_report import open_recording
+
+    return open_recording(source, idle_s, fallback)
+
+
+def energy_of(
+    model: Path | str | Session,
+    *,
+    threads: int = 1,
+    pictures: Sequence[PictureSource] = (),
+    model_costs: EnergyModel | Path | str | None = None,
+    **options: Any,
+) -> EnergyReport:
+    """Measure the energy of a model in this process, whole and stage by stage.
+
+    Args:
+        model: A .tflite file, or an open session.
+        threads: Engine threads for a file.
+        pictures: Measure the whole pipeline on these; without them the model alone.
+        model_costs: Declared costs, or a TOML file of them, for a machine without a meter.
+        options: See `arenite.energy_report.measure_energy`.
+    """
+    from arenite.energy import EnergyModel, read_energy_model
+    from arenite.energy_report import measure_energy
+    from arenite.session import Session
+
+    session = model if isinstance(model, Session) else open(model, threads=threads)
+    if model_costs is not None and not isinstance(model_costs, EnergyModel):
+        model_costs = read_energy_model(model_costs)
+    return measure_energy(session, pictures=pictures, model=model_costs, **options)
+
+
 def inspect(model: Path | str, picture: Path | str | None = None) -> InspectReport:
     """What a .tflite file holds: inputs, outputs, operators, weights and contract.
 
@@ -291,7 +347,7 @@ def skew(model: Path | str | Session, picture: Path | str | bytes, *, engine: st
 
 
 def doctor() -> DoctorReport:
-    """Which engines, compilers and emulators are installed, and how to get the others."""
+    """Which engines, compilers, emulators and meters are here, and how to get the others."""
     from arenite.diagnosis import examine
 
     return examine()

@@ -12,10 +12,11 @@ from typing import Any
 import arenite
 from arenite import _text, progress
 from arenite._reports import print_json
+from arenite.errors import UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
 
-__all__ = ["bench", "build", "bundle", "convert", "doctor", "inspect", "skew", "verify"]
+__all__ = ["bench", "build", "bundle", "convert", "doctor", "energy", "inspect", "skew", "verify"]
 
 _YES, _NO = 0, 1
 
@@ -49,13 +50,15 @@ def skew(arguments: argparse.Namespace) -> int:
 
 
 def bundle(arguments: argparse.Namespace) -> int:
-    """`arenite bundle MODEL --board B -o DIR`."""
+    """`arenite bundle MODEL... --board B -o DIR`."""
     report = arenite.bundle(
-        arguments.model,
+        arguments.models,
         arguments.board,
         arguments.out,
         arena_bytes=arguments.arena_bytes,
-        row_fed=arguments.row_fed,
+        row_fed=_row_fed(arguments),
+        max_mac_factor=arguments.max_mac_factor,
+        guards=arguments.guards,
         force=arguments.force,
         progress=_progress(),
     )
@@ -89,11 +92,35 @@ def bench(arguments: argparse.Namespace) -> int:
     return _show(arguments, report, _text.benchmark)
 
 
+def energy(arguments: argparse.Namespace) -> int:
+    """`arenite energy MODEL`: exit 0 when the energy is unknown too; its report says why."""
+    report = arenite.energy_of(
+        arguments.model,
+        threads=arguments.threads,
+        pictures=_pictures(arguments.picture),
+        source=arguments.meter,
+        model_costs=arguments.energy_model,
+        duration_s=arguments.duration,
+        battery_wh=arguments.battery_wh,
+        progress=_progress(),
+    )
+    return _show(arguments, report, _text.energy)
+
+
 def doctor(arguments: argparse.Namespace) -> int:
     """`arenite doctor`: exit 1 when some job cannot be done here."""
     report = arenite.doctor()
     _show(arguments, report, _text.diagnosis)
     return _YES if report.healthy else _NO
+
+
+def _row_fed(arguments: argparse.Namespace) -> list[bool]:
+    """Which of the models are fed row by row."""
+    unknown = set(arguments.row_fed_model) - set(arguments.models)
+    if unknown:
+        problem = f"--row-fed-model {min(unknown)} is none of the models to bundle"
+        raise UsageError(problem, cure="Give the same path as MODEL.")
+    return [arguments.row_fed or model in arguments.row_fed_model for model in arguments.models]
 
 
 def _samples(paths: list[str] | None) -> str | list[str] | None:

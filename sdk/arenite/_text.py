@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
+    from arenite.energy import Energy
+    from arenite.energy_report import EnergyReport
     from arenite.engines import EngineReport
     from arenite.inspection import InspectReport, TensorSummary
     from arenite.serving_skew import Difference, SkewReport
@@ -17,7 +19,18 @@ if TYPE_CHECKING:
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport
 
-__all__ = ["benchmark", "build", "bundle", "conversion", "diagnosis", "inspection", "skew", "table", "verification"]
+__all__ = [
+    "benchmark",
+    "build",
+    "bundle",
+    "conversion",
+    "diagnosis",
+    "energy",
+    "inspection",
+    "skew",
+    "table",
+    "verification",
+]
 
 
 def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset()) -> list[str]:
@@ -111,14 +124,22 @@ def _golden(report: ConversionReport) -> str:
 def bundle(report: BundleReport) -> list[str]:
     """What `arenite bundle` prints."""
     bound = f"lower bound {report.arena_lower_bound_bytes:,}"
-    return [
+    lines = [
         f"bundle     {printable(report.out_dir)}",
         f"board      {report.board}",
         f"arena      {report.arena_bytes:,} bytes ({bound})",
         f"weights    {report.weights_bytes:,} bytes of flash",
         f"MACs       {report.macs:,} (x{report.mac_factor:.2f}) in {len(report.operators)} operators",
-        f"next       arenite build {printable(report.out_dir)}",
     ]
+    if len(report.models) > 1:
+        lines += [
+            f"model      {model.symbol}: arena {model.arena_bytes:,} of it, weights {model.weights_bytes:,}, "
+            f"MACs {model.macs:,}"
+            for model in report.models
+        ]
+    if report.guards:
+        lines.append("guards     a validation build: larger and slower than firmware to ship")
+    return [*lines, f"next       arenite build {printable(report.out_dir)}"]
 
 
 def build(report: BuildReport) -> list[str]:
@@ -134,19 +155,31 @@ def build(report: BuildReport) -> list[str]:
 
 def verification(report: VerifyReport) -> list[str]:
     """What `arenite verify` prints."""
-    first = report.first_difference
-    verdict = "identical"
-    if first is not None:
-        place = f"vector {first.vector}, output {first.output}, byte {first.index}"
-        verdict = f"DIFFERENT, first in {place}: {first.got} instead of {first.expected}"
-    lines = [f"outputs    {verdict}", f"vectors    {report.vectors}, expected by {report.authority}"]
+    several = len(report.models) > 1
+    lines = [f"outputs    {_verdict(report, several)}"]
+    lines.append(f"vectors    {report.vectors}, expected by {report.authority}")
     if report.emulator is not None:
         lines.append(f"ran on     {report.board}, {report.emulator}")
     if report.instructions is not None:
-        lines.append(f"cost       {report.instructions:,} instructions an inference")
+        scope = "for one inference of each model" if several else "an inference"
+        lines.append(f"cost       {report.instructions:,} instructions {scope}")
     if report.stack_peak_bytes is not None:
         lines.append(f"stack      {report.stack_peak_bytes:,} bytes at the deepest")
+    if several:
+        for model in report.models:
+            cost = "" if model.instructions is None else f", {model.instructions:,} instructions"
+            word = "identical" if model.identical else "DIFFERENT"
+            lines.append(f"model      {model.symbol}: {word}, {model.vectors} vectors{cost}")
     return lines
+
+
+def _verdict(report: VerifyReport, several: bool) -> str:
+    first = report.first_difference
+    if first is None:
+        return "identical"
+    whose = f"{report.models[first.model].symbol}, " if several else ""
+    place = f"{whose}vector {first.vector}, output {first.output}, byte {first.index}"
+    return f"DIFFERENT, first in {place}: {first.got} instead of {first.expected}"
 
 
 def benchmark(report: BenchReport) -> list[str]:
@@ -165,6 +198,37 @@ def benchmark(report: BenchReport) -> list[str]:
     return lines + (_stages(report) if report.stages else [])
 
 
+def energy(report: EnergyReport) -> list[str]:
+    """What `arenite energy` prints."""
+    engine, whole = report.engine, report.energy
+    lines = [
+        f"engine     {engine.engine} {engine.version}, {engine.kernels} kernels, {engine.threads} threads",
+        f"machine    {report.machine.cpu}",
+        f"meter      {report.meter or 'none'}{', ' + whole.rail if whole.rail else ''}",
+        f"energy     {printable(whole)}",
+    ]
+    if whole.average_w is not None and whole.peak_w is not None:
+        idle = "" if whole.idle_w is None else f", idle {whole.idle_w:.3g} W"
+        lines.append(f"power      {whole.average_w:.3g} W on average, {whole.peak_w:.3g} W at the peak{idle}")
+    if report.battery_wh is not None:
+        count = report.battery_inferences
+        given = "unknown" if count is None else f"{count:,.0f} inferences, idle power included ({whole.tag})"
+        lines.append(f"battery    {report.battery_wh:g} Wh: {given}")
+    head = ("stage", "ms", "mJ", "95 %", "share", "")
+    rows: list[tuple[str, ...]] = [head]
+    for row in report.stages:
+        share = "" if row.share is None else f"{row.share:.0%}"
+        rows.append((row.stage, _ms(row.time_ms), *_millijoules(row.energy), share, row.energy.tag))
+    return lines + table(rows, frozenset(range(1, len(head) - 1)))
+
+
+def _millijoules(energy: Energy) -> tuple[str, str]:
+    if energy.energy_mj is None:
+        return "-", ""
+    figure = f"{'>= ' if energy.lower_bound else ''}{energy.energy_mj:.4g}"
+    return figure, "" if energy.interval_mj is None else f"{energy.interval_mj[0]:.3g}..{energy.interval_mj[1]:.3g}"
+
+
 def diagnosis(report: DoctorReport) -> list[str]:
     """What `arenite doctor` prints."""
     lines = [f"arenite {report.arenite}, Python {report.python}, {report.system}"]
@@ -173,6 +237,9 @@ def diagnosis(report: DoctorReport) -> list[str]:
         state = tool.version or ("missing" if tool.needed else "not here")
         rows.append((tool.job, tool.name, state, "" if tool.version else tool.cure))
     lines += table(rows)
+    lines += [f"meter {meter.source}: {printable(meter.problem or meter.rail)}" for meter in report.meters]
+    if not report.meters:
+        lines.append("no meter of this machine was found; attached ones are named with --meter")
     able = [job for job, can in report.jobs.items() if can]
     unable = [job for job, can in report.jobs.items() if not can]
     lines.append(f"can do: {', '.join(able) or 'nothing'}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | skew | bundle | build | verify | bench | doctor`.
+"""The command line: `arenite convert | inspect | skew | bundle | build | verify | bench | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -163,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_build(commands)
     _add_verify(commands)
     _add_bench(commands)
+    _add_energy(commands)
     _add_doctor(commands)
     return parser
 
@@ -256,16 +257,26 @@ def _add_skew(commands: Any) -> None:
 
 
 def _add_bundle(commands: Any) -> None:
-    parser = _command(commands, "bundle", "Compile a .tflite file to a C firmware bundle for a board.")
-    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
-    parser.add_argument(
-        "--board", required=True, metavar="BOARD", help="name of a board, or a board.toml file"
-    )
+    parser = _command(commands, "bundle", "Compile .tflite files to a C firmware bundle for a board.")
+    models = "a full-INT8 .tflite file; several share one arena and run one at a time"
+    parser.add_argument("models", metavar="MODEL", nargs="+", help=models)
+    parser.add_argument("--board", required=True, metavar="BOARD", help="name of a board, or a board.toml file")
     parser.add_argument("-o", "--out", required=True, metavar="DIR", help="the folder to write")
     parser.add_argument(
         "--arena-bytes", type=_positive, metavar="N", help="fail when the plan needs more than N bytes"
     )
     parser.add_argument("--row-fed", action="store_true", help="take the input row by row; the frame is never stored")
+    fed = "of several models, take this one's input row by row; repeat the option for more"
+    parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)
+    guards = "make a validation build, which watches a word behind every block of the arena"
+    parser.add_argument("--guards", action="store_true", help=guards)
+    parser.add_argument(
+        "--max-mac-factor",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="let up to F times the multiply-accumulates run where that makes the arena smaller (default 1.0)",
+    )
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 
@@ -301,5 +312,23 @@ def _add_bench(commands: Any) -> None:
     _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
 
 
+def _add_energy(commands: Any) -> None:
+    text = "Measure the energy of an inference, whole and stage by stage."
+    parser = _command(commands, "energy", text)
+    parser.add_argument("model", metavar="MODEL", help="a .tflite file")
+    pictures = "measure the whole pipeline on a picture or a folder of them; repeat the option for several"
+    parser.add_argument("--picture", action="append", default=[], metavar="PATH", help=pictures)
+    meter = "rapl, jetson, ppk2:PORT?mv=3300, ... (default: the best of this machine; see `arenite doctor`)"
+    parser.add_argument("--meter", metavar="NAME", help=meter)
+    parser.add_argument("--energy-model", metavar="FILE", help="declared costs (TOML), used when there is no meter")
+    parser.add_argument(
+        "--duration", type=_seconds, default=10.0, metavar="S", help="measure S seconds, idle apart (default: 10)"
+    )
+    parser.add_argument("--battery-wh", type=float, metavar="WH", help="say how many inferences such a battery gives")
+    parser.add_argument(
+        "--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)"
+    )
+
+
 def _add_doctor(commands: Any) -> None:
-    _command(commands, "doctor", "Say which engines, compilers and emulators are here, and how to get more.")
+    _command(commands, "doctor", "Say which engines, compilers, emulators and meters are here, and how to get more.")

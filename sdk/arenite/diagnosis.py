@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed for each job, and the cure for what is not."""
+"""What is installed for each job, which meters are here, and the cure for what is not."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from dataclasses import dataclass, replace
 from importlib import metadata
+
+from arenite.meters import FoundMeter, found_meters
 
 __all__ = ["DoctorReport", "Tool", "examine"]
 
@@ -42,6 +44,7 @@ class DoctorReport:
     Attributes:
         jobs: Job and whether everything that it needs is here.
         healthy: All jobs can be done.
+        meters: Energy meters of this machine and kits at its ports; none is needed.
     """
 
     arenite: str
@@ -50,6 +53,7 @@ class DoctorReport:
     tools: tuple[Tool, ...]
     jobs: dict[str, bool]
     healthy: bool
+    meters: tuple[FoundMeter, ...]
 
 
 # Package, job, extra of the distribution, needed.
@@ -83,7 +87,7 @@ _ALTERNATIVES = {
 
 
 def examine() -> DoctorReport:
-    """Look at this machine; nothing is changed and nothing is imported."""
+    """Look at this machine. Nothing is changed; each energy sensor is read once."""
     found = (*(_package(*row) for row in _PACKAGES), *(_program(*row) for row in _PROGRAMS))
     tools = tuple(_with_alternatives(tool, found) for tool in found)
     jobs = {job: _can(job, tools) for job in dict.fromkeys(tool.job for tool in tools)}
@@ -94,6 +98,7 @@ def examine() -> DoctorReport:
         tools=tools,
         jobs=jobs,
         healthy=all(jobs.values()),
+        meters=found_meters(),
     )
 
 

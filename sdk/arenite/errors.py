@@ -10,9 +10,11 @@
     ├── MissingToolError            exit 2  a package or program must be installed
     ├── ToolchainError              exit 2  a compiler or linker refused
     ├── LinkError                   exit 2  the board at the other end does not answer as it should
+    ├── MeterError                  exit 2  an energy meter cannot measure now
     ├── OutputError                 exit 2  a file or folder cannot be written
     ├── DoesNotFitError             exit 1  the answer is no: too large for the board
     └── CheckFailedError            exit 1  the answer is no: a check on the result failed
+        └── MemoryDamageError       exit 1  a kernel wrote outside its memory
 
 Every message says what happened, where (file, operator, tensor) and what to do next. What was refused but could be done
 in another way is no error but a `FallbackWarning`.
@@ -28,6 +30,8 @@ __all__ = [
     "DoesNotFitError",
     "FallbackWarning",
     "LinkError",
+    "MemoryDamageError",
+    "MeterError",
     "MissingToolError",
     "ModelError",
     "OutputError",
@@ -91,6 +95,10 @@ class LinkError(AreniteError):
     """The board at the other end of the cable does not answer as it should."""
 
 
+class MeterError(AreniteError):
+    """An energy meter is missing, may not be read or cannot measure now."""
+
+
 class OutputError(AreniteError):
     """A file or folder cannot be written."""
 
@@ -105,6 +113,22 @@ class CheckFailedError(AreniteError):
     """A check on the result failed: the answer is no."""
 
     exit_code = 1
+
+
+class MemoryDamageError(CheckFailedError):
+    """A kernel wrote past the end of a block of the arena: a guard word of a validation build was damaged.
+
+    Args:
+        guard: Which guard word of the model.
+        layer: Which layer of the model ran.
+        step: After which step of the row schedule the damage was seen.
+    """
+
+    def __init__(
+        self, what: str, *, guard: int, layer: int, step: int, where: str | None = None, cure: str | None = None
+    ) -> None:
+        self.guard, self.layer, self.step = guard, layer, step
+        super().__init__(what, where=where, cure=cure)
 
 
 class FallbackWarning(UserWarning):

@@ -59,7 +59,7 @@ class ModelStruct(ctypes.Structure):
 
 
 class FeedStruct(ctypes.Structure):
-    """`arenite_feed_t` of the runtime."""
+    """`arenite_feed_t` of the runtime; `done` is only there in a build with guards."""
 
     _fields_ = [
         ("model", ctypes.c_void_p),
@@ -67,6 +67,7 @@ class FeedStruct(ctypes.Structure):
         ("step", ctypes.c_uint32),
         ("left", ctypes.c_uint16),
         ("item", ctypes.c_uint16),
+        ("done", ctypes.c_uint32),
     ]
 
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two inputs, a (3000 x int8) and b (37 x uint8); two outputs, a[i] + b[i % 37] + weights[i % 37] (mod 256)
- * and b reversed. A run overwrites both inputs. support/fake_bundle.py computes the same. */
+ * and b reversed. A run overwrites both inputs. support/fake_bundle.py computes the same.
+ *
+ * With FAKE_MIRROR a second model, in the same arena: c (37 x uint8) becomes c reversed. */
 #include <string.h>
 
-#include "arenite_model.h"
+#include "arenite_models.h"
 
 enum { A = 3000, B = 37, A_AT = 0, B_AT = 3008, SUM_AT = 3056, REVERSED_AT = 6056, COUNTERS_AT = 6096 };
 
@@ -93,4 +95,41 @@ const arenite_model_t arenite_model = {
     .batch = 1,
     .input_count = 2,
     .output_count = 2,
+};
+
+#ifdef FAKE_MIRROR
+enum { C_AT = 20, MIRRORED_AT = 500 };
+
+static const uint8_t mirror_sha256[32] = {0xEF, [31] = 0x99};
+static const arenite_io_t mirror_input = {"c", C_AT, B, 1, 1, 2.0f};
+static const arenite_io_t mirror_output = {"mirrored", MIRRORED_AT, B, 1, 2, 4.0f};
+static const arenite_read_t mirror_read = ROW(C_AT, B);
+static const arenite_layer_t mirror_layer = LAYER(reverse, NULL, &mirror_read, 1, MIRRORED_AT);
+static const arenite_step_t mirror_step = {0, 1};
+static const uint32_t mirror_bytes = MIRRORED_AT + B;
+
+static const arenite_model_t arenite_mirror = {
+    .arena_bytes = MIRRORED_AT + B,
+    .region_bytes = &mirror_bytes,
+    .region_count = 1,
+    .sha256 = mirror_sha256,
+    .inputs = &mirror_input,
+    .outputs = &mirror_output,
+    .layers = &mirror_layer,
+    .steps = &mirror_step,
+    .row_unit = 1,
+    .step_count = 1,
+    .counters_place = COUNTERS_AT,
+    .layer_count = 1,
+    .batch = 1,
+    .input_count = 1,
+    .output_count = 1,
+};
+#endif
+
+const arenite_model_t *const arenite_models[ARENITE_MODEL_COUNT] = {
+    &arenite_model,
+#ifdef FAKE_MIRROR
+    &arenite_mirror,
+#endif
 };

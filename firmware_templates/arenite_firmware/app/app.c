@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "arenite.h"
-#include "arenite_model.h"
+#include "arenite_models.h"
+#ifdef ARENITE_GUARDS
+#include "arenite_guards.h"
+#endif
 #include "board.h"
 #include "bytes.h"
 #include "link.h"
@@ -23,6 +26,7 @@ static uint8_t *const memory[] = {arena};
 static arenite_link_t link_state;
 
 static struct {
+    uint8_t selected; /* of arenite_models */
     uint32_t loaded_bytes[APP_MAX_INPUTS];
     bool outputs_valid;
     bool run_known; /* the fields below are those of the last run */
@@ -43,15 +47,17 @@ typedef struct {
 /* Replies overwrite the request, which lies in the same buffer: read the request first. */
 typedef struct {
     uint8_t *data;
-    uint32_t bytes;
+    uint32_t bytes; /* 0 with every status but APP_OK and APP_DAMAGED */
 } reply_t;
 
+static const arenite_model_t *model(void) { return arenite_models[session.selected]; }
+
 static const arenite_io_t *find_io(bool output, uint32_t index) {
-    const uint32_t count = output ? arenite_model.output_count : arenite_model.input_count;
+    const uint32_t count = output ? model()->output_count : model()->input_count;
     if (index >= count || (!output && index >= APP_MAX_INPUTS)) {
         return NULL;
     }
-    return output ? &arenite_model.outputs[index] : &arenite_model.inputs[index];
+    return output ? &model()->outputs[index] : &model()->inputs[index];
 }
 
 static bool in_range(const arenite_io_t *io, uint32_t offset, uint32_t bytes) {
@@ -73,13 +79,15 @@ static app_status_t identify(const request_t *request, reply_t *reply) {
     uint8_t *p = reply->data;
     p[0] = APP_PROTOCOL_VERSION;
     p[1] = BOARD_COUNTER_UNIT;
-    p[2] = arenite_model.input_count;
-    p[3] = arenite_model.output_count;
-    put_u16(p + 4, LINK_MAX_PAYLOAD);
-    put_u32(p + 6, BOARD_COUNTER_HZ);
-    put_u32(p + 10, ARENITE_ARENA_BYTES);
-    memcpy(p + 14, arenite_model.sha256, 32);
-    reply->bytes = 46u + copy_name(p + 46, BOARD_NAME);
+    p[2] = ARENITE_MODEL_COUNT;
+    p[3] = session.selected;
+    p[4] = model()->input_count;
+    p[5] = model()->output_count;
+    put_u16(p + 6, LINK_MAX_PAYLOAD);
+    put_u32(p + 8, BOARD_COUNTER_HZ);
+    put_u32(p + 12, ARENITE_ARENA_BYTES);
+    memcpy(p + 16, model()->sha256, 32);
+    reply->bytes = 48u + copy_name(p + 48, BOARD_NAME);
     return APP_OK;
 }
 
@@ -116,7 +124,7 @@ static void feed_complete_row(void) {
 
 static void begin_rows(void) {
     board_stack_paint();
-    arenite_begin(&session.feed, &arenite_model, memory);
+    arenite_begin(&session.feed, model(), memory);
     session.row_bytes = 0;
     session.feed_counter = 0;
     session.loaded_bytes[0] = 0;
@@ -167,17 +175,16 @@ static app_status_t load(const request_t *request, reply_t *reply) {
         return APP_NOT_LOADED;
     }
     session.outputs_valid = false;
-    if (arenite_model.row_fed) {
+    if (model()->row_fed) {
         return load_rows(offset, request->payload + LOAD_HEADER, bytes);
     }
-    memcpy((uint8_t *)arenite_input(&arenite_model, memory, index) + offset, request->payload + LOAD_HEADER,
-           bytes);
+    memcpy((uint8_t *)arenite_input(model(), memory, index) + offset, request->payload + LOAD_HEADER, bytes);
     session.loaded_bytes[index] = offset + bytes;
     return APP_OK;
 }
 
 static bool is_loaded(void) {
-    for (uint32_t i = 0; i < arenite_model.input_count; i++) {
+    for (uint32_t i = 0; i < model()->input_count; i++) {
         const arenite_io_t *io = find_io(false, i);
         if (io == NULL || session.loaded_bytes[i] != io->bytes) {
             return false;
@@ -187,13 +194,13 @@ static bool is_loaded(void) {
 }
 
 static void run_model(uint8_t sequence) {
-    if (arenite_model.row_fed) {
+    if (model()->row_fed) {
         feed_complete_row();
         session.run_counter = session.feed_counter;
     } else {
         board_stack_paint();
         const uint64_t start = board_counter();
-        arenite_run(&arenite_model, memory);
+        arenite_run(model(), memory);
         session.run_counter = board_counter() - start;
     }
     session.run_stack_peak_bytes = board_stack_peak_bytes();
@@ -215,6 +222,16 @@ static app_status_t run(const request_t *request, reply_t *reply) {
         }
         run_model(request->sequence);
     }
+#ifdef ARENITE_GUARDS
+    const arenite_damage_t *damage = arenite_guard_damage();
+    if (damage != NULL) {
+        put_u32(reply->data, damage->guard);
+        put_u16(reply->data + 4, damage->layer);
+        put_u32(reply->data + 6, damage->step);
+        reply->bytes = 10;
+        return APP_DAMAGED;
+    }
+#endif
     reply->data[0] = BOARD_COUNTER_UNIT;
     put_u64(reply->data + 1, session.run_counter);
     put_u32(reply->data + 9, session.run_stack_peak_bytes);
@@ -239,8 +256,22 @@ static app_status_t read_output(const request_t *request, reply_t *reply) {
     if (!session.outputs_valid) {
         return APP_NOT_RUN;
     }
-    memcpy(reply->data, (const uint8_t *)arenite_output(&arenite_model, memory, index) + offset, bytes);
+    memcpy(reply->data, (const uint8_t *)arenite_output(model(), memory, index) + offset, bytes);
     reply->bytes = bytes;
+    return APP_OK;
+}
+
+/* The models share the arena: what was loaded or computed for one is no longer there for another. */
+static app_status_t select_model(const request_t *request) {
+    if (request->bytes != 1) {
+        return APP_BAD_LENGTH;
+    }
+    const uint8_t index = request->payload[0];
+    if (index >= ARENITE_MODEL_COUNT) {
+        return APP_BAD_INDEX;
+    }
+    memset(&session, 0, sizeof session);
+    session.selected = index;
     return APP_OK;
 }
 
@@ -256,6 +287,8 @@ static app_status_t dispatch(uint8_t command, const request_t *request, reply_t 
         return run(request, reply);
     case APP_READ:
         return read_output(request, reply);
+    case APP_SELECT:
+        return select_model(request);
     default:
         return APP_UNKNOWN_COMMAND;
     }
@@ -277,6 +310,5 @@ void app_receive(uint8_t byte) {
     reply_t reply = {payload + STATUS_BYTES, 0};
     const app_status_t status = dispatch(command, &request, &reply);
     payload[0] = (uint8_t)status;
-    link_send(&link_state, command | APP_REPLY, request.sequence,
-              STATUS_BYTES + (status == APP_OK ? reply.bytes : 0u));
+    link_send(&link_state, command | APP_REPLY, request.sequence, STATUS_BYTES + reply.bytes);
 }

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of the serial link, over the one model of this firmware.
+/* The commands of the serial link, over the models of this firmware.
  *
  * A reply has the request's sequence number, the request's command with bit 7 set, and a payload that starts
- * with one status byte. When the status is not 0 nothing follows it. Integers are little-endian.
+ * with one status byte. When the status is not 0 nothing follows it, but for status 7 to run: guard u32, layer u16,
+ * step u32. Integers are little-endian.
  *
  *     command     request payload                         reply payload after the status
- *     1 identify  -                                       protocol u8, counter unit u8, inputs u8, outputs u8,
- *                                                         max_payload u16, counter_hz u32, arena_bytes u32,
+ *     1 identify  -                                       protocol u8, counter unit u8, models u8, model u8,
+ *                                                         inputs u8, outputs u8, max_payload u16,
+ *                                                         counter_hz u32, arena_bytes u32,
  *                                                         model SHA-256 (32), board name (rest)
  *     2 describe  kind u8 (0 input, 1 output), index u8   dtype u8, zero_point i16, bytes u32, scale f32,
  *                                                         name (rest)
  *     3 load      index u8, offset u32, data              -
  *     4 run       -                                       unit u8, counter u64, stack_peak_bytes u32
  *     5 read      index u8, offset u32, bytes u16         data
+ *     6 select    model u8                                -
  *
  * On start the board sends one frame of command 0xFF, sequence 0, without payload: the banner.
+ *
+ * All commands are about one model: the first, until another is selected. The models share one arena, so a select
+ * ends the life of inputs and outputs alike.
  *
  * Each input must have been loaded whole, in ascending chunks from offset 0, before every run, since a run
  * may overwrite it; a load in turn ends the life of the last outputs. A run that is asked for again with the
@@ -25,7 +31,7 @@
 
 #include <stdint.h>
 
-#define APP_PROTOCOL_VERSION 1u
+#define APP_PROTOCOL_VERSION 2u
 #define APP_MAX_INPUTS 16u
 
 enum {
@@ -34,6 +40,7 @@ enum {
     APP_LOAD = 3,
     APP_RUN = 4,
     APP_READ = 5,
+    APP_SELECT = 6,
     APP_REPLY = 0x80,
     APP_BANNER = 0xFF,
 };
@@ -42,10 +49,11 @@ typedef enum {
     APP_OK = 0,
     APP_UNKNOWN_COMMAND = 1,
     APP_BAD_LENGTH = 2,   /* the payload is not as long as the command needs */
-    APP_BAD_INDEX = 3,    /* no such input or output */
+    APP_BAD_INDEX = 3,    /* no such input, output or model */
     APP_OUT_OF_RANGE = 4, /* offset and length reach past the tensor */
     APP_NOT_LOADED = 5,   /* run before every input was loaded, or a load that leaves a gap */
     APP_NOT_RUN = 6,      /* read of outputs that no run has made since the last load */
+    APP_DAMAGED = 7,      /* validation builds: a run that wrote past the end of a block of the arena */
 } app_status_t;
 
 /* Forgets what was loaded and run, and sends the banner. */

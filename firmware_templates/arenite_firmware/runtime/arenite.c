@@ -3,7 +3,16 @@
 
 #include <stddef.h>
 
-#include "arenite_limits.h" /* generated: ARENITE_MAX_POINTERS */
+#ifdef ARENITE_GUARDS
+#include "arenite_guards.h"
+#define START_ITEM(feed) arenite_guards_start(feed)
+#define BEFORE_STEP(feed) arenite_guards_open(feed)
+#define AFTER_STEP(feed) arenite_guards_check(feed)
+#else
+#define START_ITEM(feed) ((void)0)
+#define BEFORE_STEP(feed) ((void)0)
+#define AFTER_STEP(feed) ((void)0)
+#endif
 
 #define OFFSET_MASK ((1u << ARENITE_REGION_SHIFT) - 1u)
 
@@ -77,6 +86,7 @@ static void start_item(arenite_feed_t *feed) {
     }
     feed->step = 0;
     feed->left = feed->model->steps[0].count;
+    START_ITEM(feed);
 }
 
 /* The layer of the next step, or NULL at the end. */
@@ -98,11 +108,16 @@ static void advance(arenite_feed_t *feed) {
     const arenite_layer_t *layer;
     while ((layer = next_layer(feed)) != NULL && layer->kernel != NULL) {
         const uint16_t index = feed->model->steps[feed->step].layer;
+        BEFORE_STEP(feed);
 #ifdef ARENITE_ON_STEP
         arenite_on_step(feed->model, index, counters[index]);
 #endif
         run_step(feed->model, layer, feed->memory, counters[index]++, feed->item);
+        AFTER_STEP(feed);
         feed->left--;
+    }
+    if (layer != NULL) {
+        BEFORE_STEP(feed);
     }
 }
 
@@ -137,6 +152,7 @@ void *arenite_row(const arenite_feed_t *feed) {
 void arenite_feed(arenite_feed_t *feed) {
     if (waiting_layer(feed) != NULL) {
         counters_of(feed)[feed->model->steps[feed->step].layer]++;
+        AFTER_STEP(feed);
         feed->left--;
         advance(feed);
     }

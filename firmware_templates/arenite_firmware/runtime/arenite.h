@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "arenite_limits.h" /* generated: ARENITE_MAX_POINTERS, ARENITE_GUARDS */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -26,7 +28,8 @@ typedef uint32_t arenite_place_t;
  *   rows     the rows of every value read, one window after the other; NULL for a row outside the value
  *   out      the output row; it may be the current row of a value read where the plan says so
  *   step     number of this call in the inference of one item, from 0
- *   scratch  the layer's scratch, 4-byte aligned, kept from its first to its last step; NULL if it has none */
+ *   scratch  the layer's scratch, 4-byte aligned; a layer that accumulates keeps it from its first to its last step,
+ *            any other has it for this step; NULL if it has none */
 typedef void (*arenite_kernel_t)(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                                  int32_t *scratch);
 
@@ -77,6 +80,15 @@ typedef struct {
     float scale;
 } arenite_io_t;
 
+#ifdef ARENITE_GUARDS
+/* Four bytes behind a block of memory, written before step `first` and watched until after step `last`. */
+typedef struct {
+    arenite_place_t place;
+    uint32_t first;
+    uint32_t last;
+} arenite_guard_t;
+#endif
+
 typedef struct arenite_model {
     uint32_t arena_bytes;         /* of all regions */
     const uint32_t *region_bytes; /* of each region */
@@ -95,6 +107,10 @@ typedef struct arenite_model {
     uint8_t input_count;
     uint8_t output_count;
     uint8_t row_fed; /* the input is never whole in memory: feed its rows instead of calling arenite_run */
+#ifdef ARENITE_GUARDS
+    const arenite_guard_t *guards;
+    uint32_t guard_count;
+#endif
 } arenite_model_t;
 
 /* An inference under way. */
@@ -104,6 +120,9 @@ typedef struct {
     uint32_t step; /* entry of the row schedule */
     uint16_t left; /* steps of that entry still to do */
     uint16_t item; /* of the batch */
+#ifdef ARENITE_GUARDS
+    uint32_t done; /* steps of this item */
+#endif
 } arenite_feed_t;
 
 /* `memory` holds the start of each region of the model, `region_bytes` long and 4-byte aligned (16 where a board's kernels

@@ -6,12 +6,13 @@ from __future__ import annotations
 from arenite.device.client import Device, Identity, RunResult, open_device
 from arenite.device.protocol import TensorInfo
 from arenite.device.streams import SerialStream, Stream
-from arenite.device.verify import FirstDifference, VerifyReport, verify
+from arenite.device.verify import FirstDifference, ModelProof, VerifyReport, verify
 
 __all__ = [
     "Device",
     "FirstDifference",
     "Identity",
+    "ModelProof",
     "RunResult",
     "SerialStream",
     "Stream",

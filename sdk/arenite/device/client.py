@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board at the other end of a serial link, and the model on it.
+"""A board at the other end of a serial link, and the models on it.
 
 with open_device("/dev/ttyACM0") as device:
     device.load(0, picture)
@@ -16,7 +16,7 @@ from types import TracebackType
 from arenite.device import protocol
 from arenite.device.protocol import Frame, FrameReader, Identification, TensorInfo
 from arenite.device.streams import SerialStream, Stream
-from arenite.errors import LinkError, UsageError
+from arenite.errors import LinkError, MemoryDamageError, UsageError
 
 __all__ = ["Device", "Identity", "RunResult", "open_device"]
 
@@ -29,24 +29,30 @@ _NAMES = {
     protocol.LOAD: "load",
     protocol.RUN: "run",
     protocol.READ: "read",
+    protocol.SELECT: "select",
 }
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a board says of itself and of its model.
+    """What a board says of itself and of the selected model.
 
     Attributes:
+        arena_bytes: The arena that all its models share.
         counter_unit: `none`, `cycles`, `instructions` or `ticks` of `counter_hz`.
-        model_sha256: Digest of the `.tflite` file that the firmware was made from, hexadecimal.
+        models: How many models the board holds.
+        model: Which of them is selected; the following are its own.
+        model_sha256: Digest of its `.tflite` file, hexadecimal.
     """
 
     protocol_version: int
     board: str
-    model_sha256: str
     arena_bytes: int
     counter_unit: str
     counter_hz: int
+    models: int
+    model: int
+    model_sha256: str
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
 
@@ -110,6 +116,20 @@ class Device:
         self.identity = self._describe(protocol.read_identification(payload, self._stream.name))
         return self.identity
 
+    def select(self, index: int) -> Identity:
+        """Turns to another model of the board; returns what the board then says of it.
+
+        The models share one arena: inputs must be loaded again, outputs are gone.
+
+        Raises:
+            UsageError: No such model.
+            LinkError: The board does not answer.
+        """
+        if not 0 <= index < self.identity.models:
+            raise UsageError(f"the board has no model {index}: it has {self.identity.models}")
+        self._request(protocol.SELECT, bytes([index]))
+        return self.identify()
+
     def load(self, index: int, data: bytes | bytearray | memoryview, *, chunk_bytes: int | None = None) -> None:
         """Writes an input, front to back. Every input must be loaded again before every run.
 
@@ -138,6 +158,7 @@ class Device:
         """Runs the model once on what was loaded.
 
         Raises:
+            MemoryDamageError: The firmware watches its arena, and a guard word was damaged.
             LinkError: An input is missing, or no answer comes within `timeout_s`.
         """
         payload = self._request(protocol.RUN, b"", timeout_s=timeout_s)
@@ -168,10 +189,12 @@ class Device:
         return Identity(
             protocol_version=found.protocol_version,
             board=found.board,
-            model_sha256=found.model_sha256,
             arena_bytes=found.arena_bytes,
             counter_unit=found.counter_unit,
             counter_hz=found.counter_hz,
+            models=found.models,
+            model=found.model,
+            model_sha256=found.model_sha256,
             inputs=tuple(self._tensor(0, i) for i in range(found.input_count)),
             outputs=tuple(self._tensor(1, i) for i in range(found.output_count)),
         )
@@ -235,11 +258,25 @@ class Device:
         status = reply.payload[0] if reply.payload else None
         if status == 0:
             return reply.payload[1:]
+        if status == protocol.DAMAGED:
+            raise self._damage(reply.payload[1:])
         text = protocol.STATUS_TEXT.get(status, "unknown") if status is not None else "an empty reply"
         raise LinkError(
             f"the board refused `{_NAMES[command]}`: {text} (status {status})",
             where=self._stream.name,
             cure="Load every input before each run, and read outputs before the next load",
+        )
+
+
+    def _damage(self, payload: bytes) -> MemoryDamageError:
+        guard, layer, step = protocol.read_damage(payload, self._stream.name)
+        return MemoryDamageError(
+            f"{protocol.STATUS_TEXT[protocol.DAMAGED]}: guard {guard} is damaged after step {step}, by layer {layer}",
+            guard=guard,
+            layer=layer,
+            step=step,
+            where=self._stream.name,
+            cure="Let `arenite verify` name the operator",
         )
 
 

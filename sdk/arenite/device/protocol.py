@@ -17,6 +17,7 @@ from arenite.errors import LinkError
 
 __all__ = [
     "BANNER",
+    "DAMAGED",
     "DESCRIBE",
     "Frame",
     "FrameReader",
@@ -28,34 +29,39 @@ __all__ = [
     "READ",
     "REPLY",
     "RUN",
+    "SELECT",
     "STATUS_TEXT",
     "TensorInfo",
     "decode_frame",
     "encode_frame",
+    "read_damage",
     "read_identification",
     "read_tensor_info",
 ]
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 _LEAST_PAYLOAD = 64
 MAX_PAYLOAD = 1032
-IDENTIFY, DESCRIBE, LOAD, RUN, READ = 1, 2, 3, 4, 5
+IDENTIFY, DESCRIBE, LOAD, RUN, READ, SELECT = 1, 2, 3, 4, 5, 6
 REPLY, BANNER = 0x80, 0xFF
+DAMAGED = 7
 STATUS_TEXT = {
     0: "ok",
     1: "unknown command",
     2: "payload of the wrong length",
-    3: "no such input or output",
+    3: "no such input, output or model",
     4: "offset and length reach past the tensor",
     5: "an input is not loaded whole",
     6: "no run since the last load",
+    7: "the run wrote past the end of a block of the arena",
 }
 _UNITS = ("none", "cycles", "instructions", "ticks")
 _DTYPES = ("int8", "uint8", "int16", "int32", "float32")
 _SAME_VERSION = "Build and flash the firmware with this version of Arenite"
 _MAGIC = b"Ar"
 _HEADER = struct.Struct("<2sBBH")
-_IDENTIFICATION = struct.Struct("<BBBBHII32s")
+_IDENTIFICATION = struct.Struct("<BBBBBBHII32s")
+_DAMAGE = struct.Struct("<IHI")
 _TENSOR = struct.Struct("<BhIf")
 _MAX_STUFFED = (_HEADER.size + MAX_PAYLOAD + 4) * 255 // 254 + 2
 
@@ -71,10 +77,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class Identification:
-    """What a board says of itself; `counter_hz` is the counter's rate, 0 where it has none."""
+    """What a board says of itself and of the selected model.
+
+    Attributes:
+        models: How many models it holds.
+        model: Which of them is selected; what follows is about it.
+        counter_hz: The counter's rate, 0 where it has none.
+    """
 
     protocol_version: int
     counter_unit: str
+    models: int
+    model: int
     input_count: int
     output_count: int
     max_payload: int
@@ -150,13 +164,15 @@ def read_identification(payload: bytes, where: str) -> Identification:
         raise LinkError(problem, where=where, cure=_SAME_VERSION)
     if len(payload) < _IDENTIFICATION.size:
         raise _malformed("identify", payload, where)
-    version, unit, inputs, outputs, limit, hz, arena, sha256 = _IDENTIFICATION.unpack_from(payload)
+    version, unit, models, model, inputs, outputs, limit, hz, arena, sha256 = _IDENTIFICATION.unpack_from(payload)
     if limit < _LEAST_PAYLOAD:
         problem = f"the board takes frames of {limit} bytes, at least {_LEAST_PAYLOAD} are needed"
         raise LinkError(problem, where=where, cure=_SAME_VERSION)
     return Identification(
         protocol_version=version,
         counter_unit=_UNITS[unit] if unit < len(_UNITS) else "none",
+        models=models,
+        model=model,
         input_count=inputs,
         output_count=outputs,
         max_payload=min(limit, MAX_PAYLOAD),
@@ -165,6 +181,18 @@ def read_identification(payload: bytes, where: str) -> Identification:
         model_sha256=sha256.hex(),
         board=payload[_IDENTIFICATION.size :].decode("ascii", "replace"),
     )
+
+
+def read_damage(payload: bytes, where: str) -> tuple[int, int, int]:
+    """Guard, layer and step in the reply to `run` with the status `DAMAGED`, without its status byte.
+
+    Raises:
+        LinkError: It is too short.
+    """
+    if len(payload) < _DAMAGE.size:
+        raise _malformed("run", payload, where)
+    guard, layer, step = _DAMAGE.unpack_from(payload)
+    return guard, layer, step
 
 
 def read_tensor_info(payload: bytes, where: str) -> TensorInfo:

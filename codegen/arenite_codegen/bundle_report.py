@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `bundle` says of what it made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BundleReport", "ModelReport", "OperatorReport"]
+
+
+@dataclass(frozen=True)
+class OperatorReport:
+    """What became of one operator of a model file.
+
+    Attributes:
+        index: Its place in the file.
+        kind: Its TFLite name.
+        kernel: The kernel that runs it; None if it needs none.
+        macs: Multiply-accumulates of one inference.
+        ring_rows: Rows of its output that exist at once; 0 if it needs no memory of its own.
+        note: Why it has no kernel.
+        model: Place of its model in the bundle.
+    """
+
+    index: int
+    kind: str
+    kernel: str | None
+    macs: int
+    ring_rows: int
+    note: str = ""
+    model: int = 0
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """One model of a bundle. Sizes in bytes.
+
+    Attributes:
+        name: Its file's name.
+        symbol: Its name in C.
+        sha256: Digest of its file.
+        arena_bytes: All the RAM that it needs while it runs, inputs and outputs included.
+        arena_lower_bound_bytes: Rows alive at the worst moment of its schedule: no placement needs less.
+        weights_bytes: Constants in flash.
+        row_fed: The input comes row by row and is not in the arena.
+        mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows
+            which nobody reads are not made.
+    """
+
+    name: str
+    symbol: str
+    sha256: str
+    arena_bytes: int
+    arena_lower_bound_bytes: int
+    weights_bytes: int
+    macs: int
+    mac_factor: float
+    row_fed: bool
+    vectors: int
+
+
+@dataclass(frozen=True)
+class BundleReport:
+    """What `bundle` made. Sizes in bytes; of several models that share an arena, what all need together.
+
+    Attributes:
+        model_sha256: Digest of the model file; of several, the digest of their digests in order.
+        arena_bytes: All the RAM that the models need, one at a time: that of the largest.
+        arena_lower_bound_bytes: The largest of the models' lower bounds.
+        weights_bytes: Constants in flash, of all models.
+        code_bytes, stack_bytes: Known after `build`.
+        macs: Multiply-accumulates of one inference of each model.
+        row_fed: Every model's input comes row by row.
+        mac_factor: MACs that run, over `macs`.
+        operators: Those of all models, model after model.
+        vectors: Golden vectors of all models.
+        guards: A validation build, which watches a word behind every block of the arena.
+        models: Each model by itself.
+    """
+
+    out_dir: str
+    board: str
+    model_sha256: str
+    arena_bytes: int
+    arena_lower_bound_bytes: int
+    weights_bytes: int
+    code_bytes: int | None
+    macs: int
+    row_fed: bool
+    mac_factor: float
+    stack_bytes: int | None
+    operators: tuple[OperatorReport, ...]
+    vectors: int
+    authority: str | None
+    guards: bool
+    models: tuple[ModelReport, ...]
