@@ -6,6 +6,8 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from arenite.energy import EnergyModel
 from arenite.errors import MissingToolError, UsageError
 from arenite.loadgen import find_loadgen
 from arenite.machine import Watch, machine
+from arenite.meters import rapl
 from arenite.model_cost import mac_count
 from arenite.report_page import report_page
 from support.builder import ModelBuilder
@@ -104,6 +107,41 @@ def test_declared_costs_are_the_least_of_a_picture(model: Path) -> None:
     assert alone.energy_mj == pytest.approx(1e-6 * mac_count(arenite.read_graph(model)))
     assert (alone.tag, alone.lower_bound) == ("modelled", False)
     assert (whole.tag, whole.lower_bound, whole.energy_mj) == ("modelled", True, alone.energy_mj)
+
+
+def test_energy_is_measured_without_idle(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A RAPL counter at 3 W that goes to 8 W with the first inference: 5 W are the model's."""
+    busy, over = threading.Event(), threading.Event()
+    files = {"name": "package-0", "max_energy_range_uj": 262143328850}
+    tree(tmp_path, {f"intel-rapl:0/{name}": value for name, value in files.items()})
+
+    def count() -> None:
+        energy_j, before_s = 0.0, time.perf_counter()
+        while not over.is_set():
+            now_s = time.perf_counter()
+            energy_j += (8.0 if busy.is_set() else 3.0) * (now_s - before_s)
+            before_s = now_s
+            tree(tmp_path, {"intel-rapl:0/energy_uj": round(1e6 * energy_j)})
+            time.sleep(0.001)
+
+    session = arenite.open(model)
+    run = session.run
+    monkeypatch.setattr(session, "run", lambda: (busy.set(), run()))
+    counter = threading.Thread(target=count)
+    counter.start()
+    try:
+        while not (tmp_path / "intel-rapl:0" / "energy_uj").exists():
+            time.sleep(0.001)
+        monkeypatch.setattr("arenite.meters.own_meters", lambda: rapl.find(tmp_path))
+        report = arenite.bench(session, min_duration_s=1.5, min_queries=1, driver="python")
+    finally:
+        over.set()
+        counter.join()
+    energy = report.energy
+    assert (energy.tag, energy.idle_subtracted) == ("measured", True) and energy.energy_mj is not None
+    assert energy.energy_mj == pytest.approx(5e3 / report.samples_per_s, rel=0.05)
+    assert energy.idle_w == pytest.approx(3.0, rel=0.05)
+    assert "idle meanwhile" in report_page(report)
 
 
 @pytest.mark.parametrize(

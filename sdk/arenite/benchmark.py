@@ -106,11 +106,7 @@ class _Recorder:
         # One number a query, as a run of minutes has millions of them.
         self.times_ms = array("d")
         self.samples = 0
-        self.issued_s = self.start_s = self.end_s = time.perf_counter()
-
-    def begin(self) -> None:
-        """The measurement begins now."""
-        self.issued_s = self.start_s = time.perf_counter()
+        self.issued_s = self.start_s = self.end_s = 0.0
 
     def sample(self, index: int) -> float:
         """Infers one sample: its latency in milliseconds."""
@@ -122,10 +118,16 @@ class _Recorder:
         self.timings.append(timing)
         return timing.total_ms
 
+    def _issue(self) -> None:
+        self.issued_s = time.perf_counter()
+        # LoadGen prepares before the first query.
+        if not self.samples:
+            self.start_s = self.issued_s
+
     def query(self, indices: Sequence[int]) -> None:
         """One query."""
         self._watch.look()
-        self.issued_s = time.perf_counter()
+        self._issue()
         if len(indices) == 1:
             self.times_ms.append(self.sample(indices[0]))
         else:
@@ -137,7 +139,7 @@ class _Recorder:
 
     def offline(self, indices: Sequence[int]) -> None:
         """All samples as one query; the time of each is kept."""
-        self.issued_s = time.perf_counter()
+        self._issue()
         for index in indices:
             self._watch.look()
             self.times_ms.append(self.sample(index))
@@ -190,8 +192,8 @@ def bench_session(
         plan = LoadGen(rules, min_duration_s, min_queries, recorder.data_set, min(warm_ms))
         chosen = driver or ("loadgen" if find_loadgen() and plan.held <= MOST_QUERIES else "python")
         with recording.section() as section:
-            recorder.begin()
             outcome = _drive(chosen, plan, recorder, None if log_dir is None else Path(log_dir))
+            section.narrow(recorder.start_s, recorder.end_s)
     energy = section.per_inference(recorder.samples)
     if recording.source is None and modelled is not None:
         energy = modelled
@@ -252,7 +254,8 @@ def _loop(plan: LoadGen, recorder: _Recorder) -> Outcome:
     order = sample_order(scenario, recorder.data_set)
     per_query = scenario.samples_per_query or 1
     issue: Callable[[Sequence[int]], None] = recorder.query if scenario.samples_per_query else recorder.offline
-    while len(recorder.times_ms) < plan.min_queries or time.perf_counter() - recorder.start_s < plan.min_duration_s:
+    # The first query sets the start.
+    while len(recorder.times_ms) < plan.min_queries or recorder.end_s - recorder.start_s < plan.min_duration_s:
         issue([next(order) for _ in range(per_query)])
     until_s = recorder.end_s if scenario.samples_per_query is None else recorder.issued_s
     return judge(scenario, recorder.times_ms, recorder.samples, until_s - recorder.start_s, recorder.data_set)

@@ -16,12 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from arenite.errors import MissingToolError, OutputError, UsageError
-from arenite.scenarios import QSL_SEED, SAMPLE_SEED, SCHEDULE_SEED, Outcome, Scenario
+from arenite.scenarios import QSL_SEED, SAMPLE_SEED, SCHEDULE_SEED, Outcome, Scenario, least_queries
 
 __all__ = ["LoadGen", "find_loadgen"]
 
-# LoadGen keeps every query in memory, some 330 bytes and 10 us each.
-MOST_QUERIES = 4_000_000
+# LoadGen makes every query beforehand, some 330 bytes and 10 us each, and answers all of them before it lets go.
+MOST_QUERIES = 1_000_000
 _GENERATED = 2.0
 
 
@@ -88,7 +88,8 @@ class LoadGen:
         failures: list[BaseException] = []
 
         def issue(samples: Any) -> None:
-            # An exception must not pass through LoadGen's threads: they would end the process.
+            # LoadGen cannot be stopped, and an exception that passes through it, even Ctrl-C, ends the process. So what
+            # is left is answered without work, at 10 us each.
             try:
                 if not failures:
                     query([sample.index for sample in samples])
@@ -132,8 +133,11 @@ class LoadGen:
         entries = [json.loads(line.split(" ", 1)[1]) for line in lines if line.startswith(":::MLLOG ")]
         found = {entry["key"]: entry["value"] for entry in entries}
         why_not = [entry["value"] for entry in entries if entry["metadata"].get("is_error")]
-        if found["result_validity"] != "VALID":
-            why_not.append(found.get("result_invalid_reason") or "LoadGen says INVALID")
+        if self.scenario.percentile is not None and not found["early_stopping_met"]:
+            needed = least_queries(self.scenario.percentile)
+            why_not.append(f"{needed:,} queries are wanted, not {found['result_query_count']:,}")
+        if found["result_validity"] != "VALID" and found.get("result_invalid_reason"):
+            why_not.append(found["result_invalid_reason"].strip())
         if self.min_duration_s < self.scenario.min_duration_s:
             why_not.append(f"{self.scenario.min_duration_s:g} s are wanted, not {self.min_duration_s:g}")
         estimate_ns = found.get("early_stopping_latency_ss" if self.scenario.name == "SingleStream" else _MS)
@@ -143,7 +147,7 @@ class LoadGen:
             latency_ms=estimate_ns / 1e6 if estimate_ns and found.get("early_stopping_met") else None,
             samples_per_s=found.get("result_samples_per_second"),
             set_aside=int(words[1].split()[0]) if len(words) > 1 else 0,
-            valid=not why_not,
+            valid=found["result_validity"] == "VALID" and not why_not,
             why_not=tuple(why_not),
             judged_by=f"LoadGen {found['loadgen_version']}",
         )

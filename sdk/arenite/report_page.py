@@ -40,7 +40,7 @@ def _bench(report: BenchReport) -> Iterator[tuple[str, str]]:
     yield f"{report.scenario}", _table(_figures(report))
     marks = [("p50", report.latency.p50_ms), ("p90", report.latency.p90_ms), ("p99", report.latency.p99_ms)]
     known = [(name, value) for name, value in marks if value is not None]
-    kept = "" if report.kept_every == 1 else f"Every {report.kept_every}th of them is drawn. "
+    kept = "" if report.kept_every == 1 else f"One of {report.kept_every} is drawn. "
     slower = "The orange bar at the right holds the slowest hundredth." if len(times_ms) >= 100 else ""
     yield f"Latency of a {of}", histogram(times_ms, known, "ms") + _note(kept + slower)
     clock_s = np.cumsum(times_ms) * report.kept_every / 1e3
