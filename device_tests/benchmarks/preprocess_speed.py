@@ -23,9 +23,9 @@ import numpy as np
 from PIL import Image
 
 from arenite.contract import InputSpec, Picture, Quantised, normalisation_for
+from arenite.machine import machine
 from arenite.preprocess import Preprocessor
 from arenite.serving_skew import fast_skew, synthetic_picture
-from arenite.singlestream import machine
 
 LIMIT = 0.35
 ROUNDS = 30

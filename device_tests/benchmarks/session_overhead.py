@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import arenite
-from arenite.singlestream import machine
+from arenite.machine import machine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -37,6 +37,7 @@ HEAVY = {
     "h5py",
     "jinja2",
     "keras",
+    "mlperf_loadgen",
     "onnx",
     "onnxruntime",
     "pyjoulescope_driver",

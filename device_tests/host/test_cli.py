@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,12 +21,13 @@ from PIL import Image
 from arenite import _text, cli
 from arenite._reports import plain
 from arenite.contract import CONTRACT_METADATA, make_contract
+from arenite.meters import own_meters
 from arenite.tflite_graph import parse_graph
 from support import bad_models
 from support.builder import ModelBuilder
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-COMMANDS = ("convert", "inspect", "skew", "bundle", "build", "verify", "bench", "energy", "doctor")
+COMMANDS = ("convert", "inspect", "skew", "bundle", "build", "verify", "bench", "compare", "energy", "doctor")
 
 
 @pytest.fixture(scope="module")
@@ -147,17 +149,61 @@ def test_verify_says_no(arenite_command: Command, host_bundle: Path, tmp_path: P
     assert "DIFFERENT" in arenite_command("verify", copy).stdout
 
 
-def test_bench(arenite_command: Command, model: Path) -> None:
+def test_bench(arenite_command: Command, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert")
-    done = arenite_command("bench", model, "--count", "20", "--seconds", "0", "--json")
+    done = arenite_command("bench", model, "--count", "20", "--seconds", "0", "--json", "--out", tmp_path / "o")
     report = answer(done)
-    assert report["scenario"] == "SingleStream" and report["valid"] is False
-    latency = report["latency"]
+    assert json.loads((tmp_path / "o" / "bench.json").read_text()) == report
+    outcome, latency = report["outcome"], report["latency"]
+    assert report["scenario"] == "SingleStream" and isinstance(outcome, dict) and outcome["valid"] is False
     assert isinstance(latency, dict) and 0 < latency["p50_ms"] <= latency["p90_ms"]
-    energy = report["energy"]
-    assert isinstance(energy, dict) and energy["tag"] in {"measured", "modelled", "unknown"}
-    text = arenite_command("bench", model, "--count", "20", "--seconds", "0").stdout
-    assert "latency" in text and "energy" in text and "1,024 queries and 600 s" in text
+    page = tmp_path / "page.html"
+    text = arenite_command("bench", model, "--count", "20", "--seconds", "0", "--html", page).stdout
+    assert "latency" in text and "energy" in text and "600 s are wanted" in text
+    assert "64 queries are wanted, not 20" in text and "<svg" in page.read_text()
+
+
+def test_compare(arenite_command: Command, model: Path, tmp_path: Path) -> None:
+    """Exit 0, 1 and 2; the second run is the first one made twice as slow."""
+    pytest.importorskip("ai_edge_litert")
+    before, after = tmp_path / "before", tmp_path / "after"
+    report = answer(arenite_command("bench", model, "--seconds", "0", "--json", "--out", before))
+    times = report["times_ms"]
+    assert isinstance(times, list)
+    after.mkdir()
+    slower = {**report, "times_ms": [2 * time_ms for time_ms in times]}
+    (after / "bench.json").write_text(json.dumps(slower))
+    done = arenite_command("compare", before / "bench.json", after, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 1 and found["verdict"] == "slower"
+    assert [row["ratio"] for row in found["rows"]] == pytest.approx([2.0] * 4)
+    assert arenite_command("compare", after, before).returncode == 0
+    assert arenite_command("compare", before, after, "--max-ratio", "100").returncode == 0
+    (after / "bench.json").write_text(json.dumps({**report, "model_sha256": "0" * 64}))
+    done = arenite_command("compare", before, after)
+    assert done.returncode == 2 and "model differs" in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize("command", [("bench", "--seconds", "0"), ("energy", "--duration", "0.2")])
+@pytest.mark.parametrize("declared", [False, True])
+def test_energy_is_tagged_for_what_it_is(
+    arenite_command: Command, model: Path, tmp_path: Path, command: tuple[str, ...], declared: bool
+) -> None:
+    """Every energy in the JSON says where it comes from; without a meter no figure is `measured`."""
+    pytest.importorskip("ai_edge_litert")
+    costs = tmp_path / "costs.toml"
+    costs.write_text('j_per_mac = 1e-12\nj_per_byte = 1e-10\nsource = "a data sheet"\n')
+    options = ("--energy-model", costs) if declared else ()
+    name, *words = command
+    text = arenite_command(name, model, *words, *options, "--json").stdout
+    tags = set(re.findall(r'"tag": "(\w+)"', text))
+    if own_meters():
+        assert tags <= {"measured", "modelled", "unknown"}
+        return
+    assert tags == ({"modelled"} if declared else {"unknown"})
+    figures = re.findall(r'"energy_mj": (\S+),', text)
+    assert figures and all((figure != "null") == declared for figure in figures)
+    assert not declared or "a data sheet" in text
 
 
 def test_energy_without_a_meter_says_so(arenite_command: Command, model: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import arenite
-from arenite.energy import Energy, EnergyModel, rapl_meter, read_energy_model
+from arenite.energy import Energy, EnergyModel, read_energy_model
 from arenite.errors import UnsupportedOperatorError, UsageError
 from arenite.model_cost import mac_count, moved_bytes
 from arenite.tflite_graph import parse_graph, read_graph
@@ -57,13 +57,6 @@ def test_battery_needs_a_figure() -> None:
     assert Energy(None, "unknown", "no meter").inferences_from(10) is None
     assert Energy(2.0, "measured", "m", lower_bound=True).inferences_from(10) is None
     assert Energy(2.0, "measured", "m", gross_mj=4.0).inferences_from(1) == pytest.approx(3600e3 / 4)
-
-
-def test_machine_without_rapl_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("arenite.meters.rapl.POWERCAP", tmp_path)
-    with rapl_meter() as meter:
-        pass
-    assert str(meter.per_inference(5)).startswith("unknown: no meter")
 
 
 def test_fallback_only_without_a_meter(monkeypatch: pytest.MonkeyPatch) -> None:

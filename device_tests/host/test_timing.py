@@ -1,26 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Percentiles, stages, the SingleStream benchmark, progress."""
+"""Percentiles, stages, progress."""
 
 from __future__ import annotations
 
 import io
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import arenite
-from arenite import singlestream
-from arenite._reports import plain
-from arenite.errors import UsageError
 from arenite.progress import Progress, silent
-from arenite.singlestream import machine
 from arenite.timing import Timing, percentiles, stage_table
-from support.builder import ModelBuilder
 
 
 @settings(deadline=None)
@@ -53,63 +45,6 @@ def test_stage_table_adds_up() -> None:
     assert rows[1].best_gain == pytest.approx(1 / 0.7)
     assert rows[-1].best_gain == math.inf
     assert rows[-1].times.mean_ms == 10
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    builder = ModelBuilder()
-    x = builder.tensor("x", (1, 2, 2, 3), "int8", scales=[0.1])
-    y = builder.tensor("y", (1, 2, 2, 3), "int8", scales=[0.1])
-    builder.operator("RELU", [x], [y])
-    path = tmp_path / "relu.tflite"
-    path.write_bytes(builder.finish([x], [y]))
-    return path
-
-
-def test_bench_reaches_both_minima(model: Path) -> None:
-    report = arenite.bench(model, min_duration_s=0.05, min_queries=20)
-    assert not report.valid  # as asked for, but by far no run of the scenario
-    assert report.duration_s >= 0.05
-    assert report.latency.count >= 20
-    assert report.queries_per_s == pytest.approx(report.latency.count / report.duration_s)
-    few = arenite.bench(model, min_duration_s=0, min_queries=7, warm_up=0)
-    assert few.latency.count == 7
-
-
-@pytest.mark.parametrize(
-    ("queries", "duration_s", "valid"),
-    [(1024, 600.0, True), (1023, 600.0, False), (1024, 599.9, False), (2, 0.0, False)],
-)
-def test_valid_is_by_the_scenarios_minima(queries: int, duration_s: float, valid: bool) -> None:
-    assert singlestream._is_valid(queries, duration_s) == valid
-
-
-def test_bench_of_pictures_has_stages(model: Path) -> None:
-    contract = arenite.make_contract(arenite.read_graph(model), normalisation="unit")
-    session = arenite.open(model, contract=contract)
-    pictures = [np.zeros((5, 5, 3), np.uint8), np.ones((9, 9, 3), np.uint8)]
-    report = arenite.bench(session, pictures=pictures, min_duration_s=0, min_queries=10)
-    assert [row.stage for row in report.stages] == ["read", "decode", "resize", "invoke", "post", "total"]
-    assert report.stages[-1].times == report.latency
-
-
-def test_bench_json_names_the_machine(model: Path) -> None:
-    report = plain(arenite.bench(model, min_duration_s=0, min_queries=3))
-    content = json.loads(json.dumps(report, allow_nan=False))
-    assert content["scenario"] == "SingleStream"
-    assert content["machine"]["cpu"]
-    assert content["machine"]["cores"] >= 1
-    assert content["engine"]["engine"] == "litert"
-    assert content["energy"]["tag"] in ("measured", "unknown")
-    assert machine() == machine()
-
-
-@pytest.mark.parametrize(
-    "options", [{"min_queries": 0}, {"min_duration_s": -1}, {"warm_up": -1}, {"min_duration_s": float("nan")}]
-)
-def test_bench_refuses_nonsense(model: Path, options: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="cannot measure"):
-        arenite.bench(model, **options)
 
 
 class Terminal(io.StringIO):

@@ -34,7 +34,9 @@ from arenite.errors import (
 )
 
 if TYPE_CHECKING:
+    from arenite.benchmark import BenchReport
     from arenite.boxes import Boxes
+    from arenite.comparison import ComparisonReport
     from arenite.contract import Contract, Normalisation, make_contract, read_contract
     from arenite.detection import Detection, Detections
     from arenite.device import VerifyReport
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from arenite.progress import Progress
     from arenite.serving_skew import SkewReport
     from arenite.session import Classification, Session
-    from arenite.singlestream import BenchReport
     from arenite.tflite_graph import Graph, read_graph
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
@@ -99,6 +100,7 @@ __all__ = [
     "bench",
     "build",
     "bundle",
+    "compare",
     "convert",
     "doctor",
     "energy_of",
@@ -258,22 +260,55 @@ def bench(
     threads: int = 1,
     engine: str | None = None,
     pictures: Sequence[PictureSource] = (),
+    model_costs: EnergyModel | Path | str | None = None,
     **options: Any,
 ) -> BenchReport:
-    """Time a model in this process, SingleStream.
+    """Time a model in this process by a scenario of MLPerf Inference: SingleStream unless another is named.
 
     Args:
         model: A file that `open` takes, or an open session.
         threads: Engine threads for a file.
         engine: What runs a file, as for `open`.
         pictures: Time the whole pipeline on these; without them the model alone.
-        options: See `arenite.singlestream.bench_session`.
+        model_costs: Declared costs, or a TOML file of them, for a machine without a meter.
+        options: See `arenite.benchmark.bench_session`.
     """
+    from arenite.benchmark import bench_session
     from arenite.session import Session
-    from arenite.singlestream import bench_session
 
     session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
-    return bench_session(session, pictures=pictures, **options)
+    return bench_session(session, pictures=pictures, model_costs=_costs(model_costs), **options)
+
+
+def _costs(model_costs: EnergyModel | Path | str | None) -> EnergyModel | None:
+    from arenite.energy import EnergyModel, read_energy_model
+
+    if model_costs is None or isinstance(model_costs, EnergyModel):
+        return model_costs
+    return read_energy_model(model_costs)
+
+
+def compare(
+    before: BenchReport | Path | str | Sequence[BenchReport | Path | str],
+    after: BenchReport | Path | str | Sequence[BenchReport | Path | str],
+    *,
+    by: str = "p50",
+    max_ratio: float = 1.0,
+) -> ComparisonReport:
+    """Compare two benchmarks of one model on one kind of machine: ratios with their 95 % intervals, and a verdict.
+
+    Args:
+        before: A report, its JSON file, a folder of such files, or several reports or files.
+        after: As `before`. With several runs of each side the interval holds what differs between processes too.
+        by: What the verdict is about: `mean`, `p50`, `p90` or `p99`.
+        max_ratio: `after` may be so many times `before`.
+
+    Raises:
+        UsageError: A file is no such report, the two are not comparable, or an argument is wrong.
+    """
+    from arenite.comparison import compare_reports
+
+    return compare_reports(before, after, by=by, max_ratio=max_ratio)
 
 
 def meter(source: str | None = None, *, idle_s: float | None = None, fallback: Energy | None = None) -> Recording:
@@ -297,6 +332,7 @@ def energy_of(
     model: Path | str | Session,
     *,
     threads: int = 1,
+    engine: str | None = None,
     pictures: Sequence[PictureSource] = (),
     model_costs: EnergyModel | Path | str | None = None,
     **options: Any,
@@ -306,18 +342,16 @@ def energy_of(
     Args:
         model: A .tflite file, or an open session.
         threads: Engine threads for a file.
+        engine: What runs a file, as for `open`.
         pictures: Measure the whole pipeline on these; without them the model alone.
         model_costs: Declared costs, or a TOML file of them, for a machine without a meter.
         options: See `arenite.energy_report.measure_energy`.
     """
-    from arenite.energy import EnergyModel, read_energy_model
     from arenite.energy_report import measure_energy
     from arenite.session import Session
 
-    session = model if isinstance(model, Session) else open(model, threads=threads)
-    if model_costs is not None and not isinstance(model_costs, EnergyModel):
-        model_costs = read_energy_model(model_costs)
-    return measure_energy(session, pictures=pictures, model=model_costs, **options)
+    session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
+    return measure_energy(session, pictures=pictures, model=_costs(model_costs), **options)
 
 
 def inspect(model: Path | str, picture: Path | str | None = None) -> InspectReport:

@@ -7,16 +7,20 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import arenite
 from arenite import _text, progress
-from arenite._reports import print_json
+from arenite._reports import print_json, write_json
 from arenite.errors import UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
 
-__all__ = ["bench", "build", "bundle", "convert", "doctor", "energy", "inspect", "skew", "verify"]
+if TYPE_CHECKING:
+    from arenite.benchmark import BenchReport
+    from arenite.energy_report import EnergyReport
+
+__all__ = ["bench", "build", "bundle", "compare", "convert", "doctor", "energy", "inspect", "skew", "verify"]
 
 _YES, _NO = 0, 1
 
@@ -82,17 +86,33 @@ def verify(arguments: argparse.Namespace) -> int:
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """`arenite bench MODEL`: exit 0 for a short run too; its report says that it is no valid SingleStream run."""
+    """`arenite bench MODEL`: exit 0 for a short run too; its report says that it is no valid run of the scenario."""
+    out = None if arguments.out is None else _folder(Path(arguments.out))
     report = arenite.bench(
         arguments.model,
         threads=arguments.threads,
         engine=arguments.engine,
         pictures=_pictures(arguments.picture),
+        scenario=arguments.scenario,
         min_duration_s=arguments.seconds,
         min_queries=arguments.count,
+        driver=arguments.driver,
+        log_dir=out,
+        meter=arguments.meter,
+        model_costs=arguments.energy_model,
         progress=_progress(),
     )
+    if out is not None:
+        write_json(report, out / "bench.json")
+    _page(arguments, report)
     return _show(arguments, report, _text.benchmark)
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """`arenite compare BEFORE AFTER`: exit 1 when the second is slower than allowed."""
+    report = arenite.compare(arguments.before, arguments.after, by=arguments.by, max_ratio=arguments.max_ratio)
+    _show(arguments, report, _text.comparison)
+    return _YES if report.within_limit else _NO
 
 
 def energy(arguments: argparse.Namespace) -> int:
@@ -100,6 +120,7 @@ def energy(arguments: argparse.Namespace) -> int:
     report = arenite.energy_of(
         arguments.model,
         threads=arguments.threads,
+        engine=arguments.engine,
         pictures=_pictures(arguments.picture),
         source=arguments.meter,
         model_costs=arguments.energy_model,
@@ -107,7 +128,20 @@ def energy(arguments: argparse.Namespace) -> int:
         battery_wh=arguments.battery_wh,
         progress=_progress(),
     )
+    _page(arguments, report)
     return _show(arguments, report, _text.energy)
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _page(arguments: argparse.Namespace, report: BenchReport | EnergyReport) -> None:
+    if arguments.html is not None:
+        from arenite.report_page import report_page
+
+        Path(arguments.html).write_text(report_page(report), encoding="utf-8")
 
 
 def doctor(arguments: argparse.Namespace) -> int:

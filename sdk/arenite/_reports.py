@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["plain", "print_json"]
+__all__ = ["plain", "print_json", "write_json"]
 
 
 def plain(value: Any) -> Any:
@@ -31,7 +31,16 @@ def plain(value: Any) -> Any:
 
 def print_json(report: Any) -> None:
     """Prints a report on standard output, indented."""
-    print(json.dumps(plain(report), indent=2, ensure_ascii=True, allow_nan=False))
+    print(_text(report))
+
+
+def write_json(report: Any, path: Path) -> None:
+    """Writes a report to a file, as `print_json` prints it."""
+    path.write_text(_text(report) + "\n", encoding="ascii")
+
+
+def _text(report: Any) -> str:
+    return json.dumps(plain(report), indent=2, ensure_ascii=True, allow_nan=False)
 
 
 def _plain_scalar(value: Any) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from arenite.benchmark import BenchReport
+    from arenite.comparison import ComparisonReport
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from arenite.engines import EngineReport
     from arenite.inspection import InspectReport, TensorSummary
     from arenite.serving_skew import Difference, SkewReport
-    from arenite.singlestream import BenchReport
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport
@@ -23,6 +24,7 @@ __all__ = [
     "benchmark",
     "build",
     "bundle",
+    "comparison",
     "conversion",
     "diagnosis",
     "energy",
@@ -198,17 +200,58 @@ def _verdict(report: VerifyReport, several: bool) -> str:
 def benchmark(report: BenchReport) -> list[str]:
     """What `arenite bench` prints."""
     engine, times = report.engine, report.latency
-    latency = f"p50 {_ms(times.p50_ms)}  p90 {_ms(times.p90_ms)}  p99 {_ms(times.p99_ms)} ms"
+    of = "a sample" if report.scenario == "Offline" else "a query"
+    latency = f"p50 {_ms(times.p50_ms)}  p90 {_ms(times.p90_ms)}  p99 {_ms(times.p99_ms)}  p99.9 {_ms(times.p99_9_ms)}"
     lines = [
         f"engine     {engine.engine} {engine.version}, {engine.kernels} kernels, {engine.threads} threads",
         *_placements(engine),
-        f"machine    {report.machine.cpu}",
-        f"latency    {latency}",
-        f"rate       {report.queries_per_s:.1f} a second, {times.count} in {report.duration_s:.1f} s",
+        f"machine    {report.machine.cpu}, governor {report.machine.governor or 'unknown'}",
+        f"scenario   {report.scenario}, {_figure(report)}",
         f"valid      {_validity(report)}",
-        f"energy     {report.energy}",
+        f"latency    {latency} ms of {of}",
+        f"jitter     {_ms(report.jitter_ms)} ms from one to the next; the first took {_ms(report.first_ms)} ms",
+        f"rate       {report.samples_per_s:.1f} a second, {times.count} times in {report.duration_s:.1f} s",
+        *_conditions(report),
+        f"energy     {printable(report.energy)}",
     ]
     return lines + (_stages(report) if report.stages else [])
+
+
+def _figure(report: BenchReport) -> str:
+    outcome = report.outcome
+    if outcome.percentile is None:
+        return f"{outcome.samples_per_s or 0:.1f} samples a second, by {printable(outcome.judged_by)}"
+    figure = "unknown" if outcome.latency_ms is None else f"at most {outcome.latency_ms:.3f} ms"
+    return f"p{outcome.percentile * 100:g} {figure}, by {printable(outcome.judged_by)}"
+
+
+def _validity(report: BenchReport) -> str:
+    return "yes" if report.valid else "no, a quick look: " + printable("; ".join(report.outcome.why_not))
+
+
+def _conditions(report: BenchReport) -> list[str]:
+    seen, parts = report.conditions, []
+    if seen.frequency_mhz:
+        parts.append(f"{min(seen.frequency_mhz):.0f} to {max(seen.frequency_mhz):.0f} MHz")
+    if seen.temperature_c:
+        parts.append(f"{min(seen.temperature_c):.0f} to {max(seen.temperature_c):.0f} °C")
+    return [f"meanwhile  {', '.join(parts)}"] if parts else []
+
+
+def comparison(report: ComparisonReport) -> list[str]:
+    """What `arenite compare` prints."""
+    head = ("", "before", "after", "ratio", "95 %", "verdict")
+    rows: list[tuple[str, ...]] = [head]
+    for row in report.rows:
+        interval = f"{row.interval[0]:.3f}..{row.interval[1]:.3f}"
+        rows.append((row.name, _ms(row.before_ms), _ms(row.after_ms), f"{row.ratio:.3f}", interval, row.verdict))
+    lines = [f"verdict    {report.verdict}, by {report.by}", *table(rows, frozenset({1, 2, 3, 4}))]
+    if min(report.runs) < 2:
+        lines.append("runs       one of a side: what differs from process to process is not in its interval")
+    lines += [f"differs    {printable(name)}: {printable(a)} -> {printable(b)}" for name, a, b in report.differences]
+    if not report.within_limit:
+        lines.append(f"limit      {report.by} is above {report.max_ratio:g} times the earlier one")
+    return lines
 
 
 def energy(report: EnergyReport) -> list[str]:
@@ -273,14 +316,6 @@ def _placements(engine: EngineReport) -> list[str]:
         kinds = ", ".join(f"{count} {printable(kind)}" for kind, count in place.operators.items())
         lines.append(f"  runs on  {printable(place.where)}: {kinds or 'not known'}")
     return lines + [f"  refused  {printable(r.what)}: {printable(r.reason)}" for r in engine.refusals]
-
-
-def _validity(report: BenchReport) -> str:
-    from arenite.singlestream import SCENARIO_MIN_DURATION_S, SCENARIO_MIN_QUERIES
-
-    if report.valid:
-        return "yes, by the scenario's own minima"
-    return f"no, a quick look: SingleStream wants {SCENARIO_MIN_QUERIES:,} queries and {SCENARIO_MIN_DURATION_S:g} s"
 
 
 def _stages(report: BenchReport) -> list[str]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | skew | bundle | build | verify | bench | energy | doctor`.
+"""The command line: `arenite convert | inspect | skew | bundle | build | verify | bench | compare | energy |
+doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -24,9 +25,11 @@ from typing import Any, NoReturn, TextIO
 
 from arenite._reports import print_json
 from arenite._text import printable
+from arenite.comparison import STATISTICS
 from arenite.contract import CLASS_MEANINGS, COLOURS, CROPS, FILTERS, NORMALISATIONS
 from arenite.engines import ENGINES
 from arenite.errors import AreniteError, OutputError, UsageError
+from arenite.scenarios import DRIVERS, SCENARIOS
 
 __all__ = ["main"]
 
@@ -163,6 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_build(commands)
     _add_verify(commands)
     _add_bench(commands)
+    _add_compare(commands)
     _add_energy(commands)
     _add_doctor(commands)
     return parser
@@ -313,21 +317,45 @@ def _add_verify(commands: Any) -> None:
 
 
 def _add_bench(commands: Any) -> None:
-    text = "Time a model in this process, SingleStream: one inference after another."
+    text = "Time a model in this process by a scenario of MLPerf Inference."
     parser = _command(commands, "bench", text)
     parser.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
     pictures = "time the whole pipeline on a picture or a folder of them; repeat the option for several"
     parser.add_argument("--picture", action="append", default=[], metavar="PATH", help=pictures)
+    scenario = f"one of {', '.join(SCENARIOS)} (default: SingleStream, one inference after another)"
+    parser.add_argument("--scenario", choices=SCENARIOS, default="SingleStream", metavar="NAME", help=scenario)
     parser.add_argument(
-        "--count", type=_positive, default=100, metavar="N", help="time at least N inferences (default: 100)"
+        "--count", type=_positive, default=100, metavar="N", help="time at least N queries (default: 100)"
     )
-    parser.add_argument(
-        "--seconds", type=_seconds, default=1.0, metavar="S", help="time at least S seconds (default: 1)"
-    )
-    parser.add_argument(
-        "--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)"
-    )
+    seconds = "time at least S seconds (default: 1; a valid run takes 600)"
+    parser.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help=seconds)
+    _add_choice(parser, "--driver", DRIVERS, "what issues the queries (default: LoadGen where it is installed)")
+    parser.add_argument("--out", metavar="DIR", help="keep bench.json and LoadGen's logs in this folder")
+    parser.add_argument("--html", metavar="FILE", help="write the report as a page")
+    _add_engine_options(parser)
+    _add_meter_options(parser)
+
+
+def _add_engine_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)")
     _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
+
+
+def _add_meter_options(parser: argparse.ArgumentParser) -> None:
+    meter = "rapl, jetson, ppk2:PORT?mv=3300, ... (default: the best of this machine; see `arenite doctor`)"
+    parser.add_argument("--meter", metavar="NAME", help=meter)
+    parser.add_argument("--energy-model", metavar="FILE", help="declared costs (TOML), used when there is no meter")
+
+
+def _add_compare(commands: Any) -> None:
+    text = "Compare two benchmarks of one model on one kind of machine: exit 1 when the second is slower."
+    parser = _command(commands, "compare", text)
+    parser.add_argument("before", metavar="BEFORE", help="JSON of `arenite bench`, or a folder of several runs")
+    parser.add_argument("after", metavar="AFTER", help="the same of the second")
+    by = f"judge by one of {', '.join(STATISTICS)} (default: p50)"
+    parser.add_argument("--by", choices=STATISTICS, default="p50", metavar="NAME", help=by)
+    limit = "slower is only what takes more than F times as long (default: 1)"
+    parser.add_argument("--max-ratio", type=float, default=1.0, metavar="F", help=limit)
 
 
 def _add_energy(commands: Any) -> None:
@@ -336,16 +364,13 @@ def _add_energy(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .tflite file")
     pictures = "measure the whole pipeline on a picture or a folder of them; repeat the option for several"
     parser.add_argument("--picture", action="append", default=[], metavar="PATH", help=pictures)
-    meter = "rapl, jetson, ppk2:PORT?mv=3300, ... (default: the best of this machine; see `arenite doctor`)"
-    parser.add_argument("--meter", metavar="NAME", help=meter)
-    parser.add_argument("--energy-model", metavar="FILE", help="declared costs (TOML), used when there is no meter")
+    _add_meter_options(parser)
     parser.add_argument(
         "--duration", type=_seconds, default=10.0, metavar="S", help="measure S seconds, idle apart (default: 10)"
     )
     parser.add_argument("--battery-wh", type=float, metavar="WH", help="say how many inferences such a battery gives")
-    parser.add_argument(
-        "--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)"
-    )
+    parser.add_argument("--html", metavar="FILE", help="write the report as a page")
+    _add_engine_options(parser)
 
 
 def _add_doctor(commands: Any) -> None:

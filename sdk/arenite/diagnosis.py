@@ -61,6 +61,7 @@ _PACKAGES = (
     ("ai-edge-litert", "session", "litert", True),
     ("tflite-runtime", "session", "tflite-runtime", False),
     ("onnxruntime", "session", "onnx", False),
+    ("mlcommons-loadgen", "session", "loadgen", False),
     ("tensorflow", "convert", "convert", True),
     ("tf_keras", "convert", "convert", True),
     ("tflite-micro", "golden vectors", "firmware", True),

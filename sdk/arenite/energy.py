@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from arenite.errors import MeterError, UsageError
+from arenite.errors import UsageError
 
-if TYPE_CHECKING:
-    from arenite.metering import Recording
-
-__all__ = ["Energy", "EnergyModel", "rapl_meter", "read_energy_model"]
+__all__ = ["Energy", "EnergyModel", "read_energy_model"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,7 @@ class Energy:
         energy_mj: Millijoules, None when unknown.
         tag: `measured`, `modelled` or `unknown`.
         source: The meter, the declared model and its source, or why nothing is known.
-        lower_bound: Samples were lost, so the true figure is at least this one.
+        lower_bound: Samples were lost or a part is not counted, so the true figure is at least this one.
         idle_subtracted: The idle power is not part of the figure.
         interval_mj: 95 % confidence interval of `energy_mj`; None when there were too few windows for one.
         windows: How many windows the interval comes from.
@@ -131,18 +127,3 @@ def read_energy_model(path: Path | str) -> EnergyModel:
         cure = "Give j_per_mac, j_per_byte, idle_w (numbers) and source (where they come from)."
         raise UsageError(f"field '{field}' of the energy model is missing or wrong", where=str(path), cure=cure)
     return EnergyModel(source=source, **numbers)
-
-
-def rapl_meter() -> Recording:
-    """A recording on this machine's RAPL counters, idle not subtracted; without any, its figures are `unknown`."""
-    from arenite.metering import Recording
-    from arenite.meters import rapl
-    from arenite.meters.base import Meter
-
-    def start() -> Meter:
-        for meter in rapl.find(rapl.POWERCAP)[:1]:
-            meter.start()
-            return meter
-        raise MeterError(f"no meter: {rapl.POWERCAP} has no RAPL package counter")
-
-    return Recording(start, idle_s=0.0)

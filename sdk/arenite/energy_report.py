@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arenite.energy import Energy, EnergyModel
 from arenite.engines import EngineReport
 from arenite.errors import UsageError
 from arenite.labels import top
+from arenite.machine import Machine, machine
 from arenite.metering import Recording, Section
 from arenite.meters import start_best, start_named
 from arenite.model_cost import mac_count, moved_bytes
 from arenite.preprocess import PictureSource, read_picture
 from arenite.progress import Progress
 from arenite.session import Session
-from arenite.singlestream import Machine, machine
 from arenite.tflite_graph import read_graph
 
-__all__ = ["EnergyReport", "StageEnergy", "measure_energy", "open_recording"]
+__all__ = ["EnergyReport", "StageEnergy", "measure_energy", "modelled_energy", "open_recording"]
 
 _HELD = 8
 
@@ -105,7 +105,7 @@ def measure_energy(
     loops = _loops(session, pictures)
     for query in loops.values():
         query(0)
-    modelled = None if model is None else _modelled(session, model, loops["invoke"])
+    modelled = None if model is None else modelled_energy(session, model, with_stages=False)
     recording = open_recording(source, fallback=modelled if not pictures else None)
     with (progress or Progress()).step("energy", len(loops)) as step, recording:
         sections = {}
@@ -145,11 +145,16 @@ def _loops(session: Session, pictures: Sequence[PictureSource]) -> dict[str, Cal
     }
 
 
-def _modelled(session: Session, model: EnergyModel, invoke: Callable[[int], object]) -> Energy:
+def modelled_energy(session: Session, model: EnergyModel, *, with_stages: bool) -> Energy:
+    """Energy of one invocation by declared costs; of an inference with its other stages it is the least."""
     graph = read_graph(session.path)
     start_s = time.perf_counter()
-    invoke(0)
-    return model.energy(mac_count(graph), moved_bytes(graph), time.perf_counter() - start_s)
+    session.run()
+    energy = model.energy(mac_count(graph), moved_bytes(graph), time.perf_counter() - start_s)
+    if not with_stages:
+        return energy
+    source = f"{energy.source}; the invocation alone, not the picture's other stages"
+    return replace(energy, lower_bound=True, source=source)
 
 
 def _report(

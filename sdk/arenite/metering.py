@@ -69,6 +69,10 @@ class Section:
         """One inference is done."""
         self.ticks_s.append(time.perf_counter())
 
+    def narrow(self, start_s: float, end_s: float) -> None:
+        """Let only this part count, between two readings of `time.perf_counter` within the section."""
+        self.start_s, self.end_s = start_s, end_s
+
     def per_inference(self, count: int | None = None) -> Energy:
         """Energy of one inference.
 
