@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constants of a model in flash: each distinct one once, in the fastest flash that has room for it.
 
-Weights, biases, multipliers and tables of a layer count as read once a step. Where not all fit into the fastest flash,
+Weights, biases, multipliers and tables of a layer count as read once a row. Where not all fit into the fastest flash,
 those go first that are read most often.
 """
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from arenite_codegen.network import Network
 from arenite_codegen.regions import ANYWHERE, Memory, Region
 from arenite_codegen.schedule import Schedule
-from arenite_codegen.strips import stage_calls
+from arenite_codegen.strips import stage_rows
 from arenite_codegen.traffic import read_bytes, steps_run
 
 __all__ = ["Constant", "ConstantArray", "Pool", "WEIGHTS_SECTION"]
@@ -110,7 +110,7 @@ def _traffic(network: Network, schedule: Schedule) -> dict[bytes, int]:
     steps, found = steps_run(schedule), dict[bytes, int]()
     for layer in network.layers:
         count = steps[layer.index]
-        for part, calls in ((layer, count), *stage_calls(layer, count)):
+        for part, calls in ((layer, count), *stage_rows(layer, count)):
             for values in part.parameters.values():
                 if isinstance(values, np.ndarray):
                     data = _words(values)

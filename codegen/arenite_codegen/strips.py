@@ -24,8 +24,8 @@ __all__ = [
     "chains_of",
     "in_strips",
     "repeated_macs",
-    "stage_calls",
     "stage_geometry",
+    "stage_rows",
     "strip_count",
 ]
 
@@ -151,13 +151,11 @@ def in_strips(network: Network, widths: Mapping[Chain, int]) -> Network:
     return replace(network, layers=tuple(replace(layer, index=i) for i, layer in enumerate(layers)))
 
 
-def stage_calls(layer: Layer, steps: int) -> list[tuple[Layer, int]]:
-    """The stages of a chain and how often each one's kernel is called in the first `steps` steps; else nothing."""
+def stage_rows(layer: Layer, steps: int) -> list[tuple[Layer, int]]:
+    """The stages of a chain and how many rows each makes in the first `steps` steps; of other layers nothing."""
     layers = [stage.layer for stage in layer.stages]
     made = _made(layers, layer.parameters["strip_w"]) if layers else []
-    return [
-        (stage, int(rows[:steps].sum()) * len(columns)) for stage, (rows, columns) in zip(layers, made, strict=True)
-    ]
+    return [(stage, int(rows[:steps].sum())) for stage, (rows, _) in zip(layers, made, strict=True)]
 
 
 def strip_count(layer: Layer) -> int:

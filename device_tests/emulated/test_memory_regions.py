@@ -23,7 +23,7 @@ from arenite_codegen.build import build
 from arenite_codegen.elf import read_elf
 from arenite_codegen.fit import ram_of
 from arenite_codegen.legalise import legalise
-from arenite_codegen.plan import make_plan
+from arenite_codegen.planning import plan_network
 from arenite_codegen.schedule import make_schedule
 from support.plan_checker import replay
 from support.residual_network import residual_network
@@ -62,10 +62,9 @@ def changed_board(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
 
 def traffic_by_replay(model: Path, board: str) -> dict[str, int]:
     """Bytes that kernels move in each region, by a replay of every step that knows nothing of the planner."""
-    network = legalise(read_graph(model))
-    schedule = make_schedule(network)
-    plan = make_plan(network, schedule, ram_of(load_board(board)))
-    return dict(zip((r.name for r in plan.regions), replay(network, schedule, plan), strict=True))
+    planned = plan_network(legalise(read_graph(model)), memories=ram_of(load_board(board)))
+    moved = replay(planned.network, planned.schedule, planned.plan)
+    return dict(zip((r.name for r in planned.plan.regions), moved, strict=True))
 
 
 def arena_traffic(report: BundleReport) -> dict[str, int]:
@@ -146,7 +145,7 @@ def test_weights_are_spread_over_flash(model: Path, tmp_path: Path) -> None:
 
 
 def constant_traffic(model: Path) -> int:
-    """Each distinct constant once a step of every layer that has it."""
+    """Each distinct constant once a row of every layer that has it."""
     network = legalise(read_graph(model))
     steps: Counter[int] = Counter()
     for layer, count in make_schedule(network).steps:

@@ -109,7 +109,8 @@ class _Replay:
         out = self._out_span(layer, step, item)
         if layer.scratch_bytes:
             self._use_scratch(layer, step, where, spans, out if writes else None)
-            self._count(self._at(self.plan.scratch[layer.index]), 2 * layer.scratch_bytes)
+            strips = -(-layer.parameters["out_w"] // layer.parameters["strip_w"]) if layer.stages else 1
+            self._count(self._at(self.plan.scratch[layer.index]), 2 * layer.scratch_bytes * strips)
         if writes:
             self._check_overlay(layer, step, item, out, where)
             row = step if layer.mode is Mode.ROW else 0
