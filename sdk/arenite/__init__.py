@@ -22,6 +22,7 @@ from arenite.errors import (
     ContractError,
     DoesNotFitError,
     FallbackWarning,
+    FrameError,
     LinkError,
     MemoryDamageError,
     MeterError,
@@ -36,6 +37,7 @@ from arenite.errors import (
 if TYPE_CHECKING:
     from arenite.boxes import Boxes
     from arenite.contract import Contract, Normalisation, make_contract, read_contract
+    from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
@@ -47,12 +49,17 @@ if TYPE_CHECKING:
     from arenite.metering import Recording
     from arenite.model_file import read_model
     from arenite.output_view import OutputView, StaleOutputError
+    from arenite.pipeline import Pipeline
+    from arenite.pipeline_report import PipelineReport
+    from arenite.preparing import FrameAnswer
     from arenite.preprocess import PictureSource, Preprocessor
     from arenite.progress import Progress
     from arenite.serving_skew import SkewReport
     from arenite.session import Classification, Session
     from arenite.singlestream import BenchReport
+    from arenite.sources import FrameSource, Named, PictureFolder, open_source
     from arenite.tflite_graph import Graph, read_graph
+    from arenite.thermal import ThermalWatch
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
@@ -61,8 +68,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptiveSize",
     "AreniteError",
     "Boxes",
+    "Cascade",
     "CheckFailedError",
     "Classification",
     "ConcurrentUseError",
@@ -76,6 +85,9 @@ __all__ = [
     "EnergyReport",
     "FallbackWarning",
     "Frame",
+    "FrameAnswer",
+    "FrameError",
+    "FrameSource",
     "Graph",
     "Label",
     "LinkError",
@@ -83,14 +95,19 @@ __all__ = [
     "MeterError",
     "MissingToolError",
     "ModelError",
+    "Named",
     "Normalisation",
     "OutputError",
     "OutputView",
+    "PictureFolder",
+    "Pipeline",
+    "PipelineReport",
     "Preprocessor",
     "Progress",
     "Recording",
     "Session",
     "StaleOutputError",
+    "ThermalWatch",
     "Timing",
     "ToolchainError",
     "UnsupportedOperatorError",
@@ -106,6 +123,7 @@ __all__ = [
     "make_contract",
     "meter",
     "open",
+    "open_source",
     "read_contract",
     "read_graph",
     "read_model",
@@ -115,7 +133,9 @@ __all__ = [
 
 # Public name: the module that is imported when it is first used.
 _LAZY = {
+    "AdaptiveSize": "arenite.degrade",
     "Boxes": "arenite.boxes",
+    "Cascade": "arenite.degrade",
     "Classification": "arenite.session",
     "Contract": "arenite.contract",
     "Detection": "arenite.detection",
@@ -124,17 +144,25 @@ _LAZY = {
     "EnergyModel": "arenite.energy",
     "EnergyReport": "arenite.energy_report",
     "Frame": "arenite.frames",
+    "FrameAnswer": "arenite.preparing",
+    "FrameSource": "arenite.sources",
     "Graph": "arenite.tflite_graph",
     "Label": "arenite.labels",
+    "Named": "arenite.sources",
     "Normalisation": "arenite.contract",
     "OutputView": "arenite.output_view",
+    "PictureFolder": "arenite.sources",
+    "Pipeline": "arenite.pipeline",
+    "PipelineReport": "arenite.pipeline_report",
     "Preprocessor": "arenite.preprocess",
     "Progress": "arenite.progress",
     "Recording": "arenite.metering",
     "Session": "arenite.session",
     "StaleOutputError": "arenite.output_view",
+    "ThermalWatch": "arenite.thermal",
     "Timing": "arenite.timing",
     "make_contract": "arenite.contract",
+    "open_source": "arenite.sources",
     "read_contract": "arenite.contract",
     "read_graph": "arenite.tflite_graph",
     "read_model": "arenite.model_file",
