@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from arenite.labels import Label
     from arenite.metering import Recording
     from arenite.model_file import read_model
+    from arenite.multistream import MultiStream, MultiStreamReport, SetAnswer
     from arenite.output_view import OutputView, StaleOutputError
     from arenite.pipeline import Pipeline
     from arenite.pipeline_report import PipelineReport
@@ -95,6 +96,8 @@ __all__ = [
     "MeterError",
     "MissingToolError",
     "ModelError",
+    "MultiStream",
+    "MultiStreamReport",
     "Named",
     "Normalisation",
     "OutputError",
@@ -106,6 +109,7 @@ __all__ = [
     "Progress",
     "Recording",
     "Session",
+    "SetAnswer",
     "StaleOutputError",
     "ThermalWatch",
     "Timing",
@@ -148,6 +152,8 @@ _LAZY = {
     "FrameSource": "arenite.sources",
     "Graph": "arenite.tflite_graph",
     "Label": "arenite.labels",
+    "MultiStream": "arenite.multistream",
+    "MultiStreamReport": "arenite.multistream",
     "Named": "arenite.sources",
     "Normalisation": "arenite.contract",
     "OutputView": "arenite.output_view",
@@ -158,6 +164,7 @@ _LAZY = {
     "Progress": "arenite.progress",
     "Recording": "arenite.metering",
     "Session": "arenite.session",
+    "SetAnswer": "arenite.multistream",
     "StaleOutputError": "arenite.output_view",
     "ThermalWatch": "arenite.thermal",
     "Timing": "arenite.timing",
