@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A 1080p JPEG to the five best labels of MobileNetV2 INT8: an overlapped pipeline against the usual script.
 
-    python device_tests/benchmarks/pipeline_speed.py [MODEL] [PICTURE]    JSON on standard output; exit 1 above the limit
+    python device_tests/benchmarks/pipeline_speed.py [MODEL] [PICTURE]   JSON on standard output; exit 1 above the limit
 
 MODEL is MobileNetV2 1.0/224 with input x/127.5-1; by default that of ../shared/data. The script decodes all of the
 picture with Pillow, resizes with BILINEAR, normalises and quantises with NumPy, runs LiteRT and sorts. Both use LiteRT
 with one thread, in this process, in blocks of frames in turn, so that a busy machine hits both; the ratio is the median
 of the ratios of neighbouring blocks. Overlapping needs a second core that is free.
 
-Pillow is told to keep its memory. Otherwise the kernel may give and clear 8 MB for each frame of the script, which took
-as long again where this was tried: the script is measured at its best.
+As the script is written the kernel may give and clear 8 MB of memory for each of its frames. The second run has Pillow
+keep its memory, which shows the script at its best; the limit is for the first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from arenite.serving_skew import synthetic_picture
 from arenite.singlestream import machine
 
 LIMIT = 0.5
-BLOCKS, FRAMES = 15, 24
+BLOCKS, FRAMES = 10, 24
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 MODEL = DATA / "mobilenet_v2" / "tf2_mobilenet_v2_1.0_224_ptq.tflite"
 
@@ -79,34 +79,41 @@ def pipeline_block(session: arenite.Session, path: Path, overlap: bool) -> tuple
     return 1e3 * (time.perf_counter() - start) / FRAMES, best, pipeline.report()
 
 
-def measure(model: Path, path: Path) -> dict[str, Any]:
+def compare(classify: Callable[[Path], list[int]], session: arenite.Session, path: Path) -> dict[str, Any]:
     """Blocks in turn."""
-    contract = arenite.make_contract(arenite.read_model(model), normalisation="symmetric", meaning="probabilities")
-    session = arenite.open(model, contract=contract, engine="litert", threads=1, preprocessing="fast")
-    classify = usual_script(model)
-    Image.core.set_blocks_max(2)
     script_block(classify, path), pipeline_block(session, path, True)
-    script, overlapped, in_turn = [], [], []
+    times: dict[str, list[float]] = {"script": [], "overlapped": [], "in_turn": []}
     for _ in range(BLOCKS):
         script_ms, expected = script_block(classify, path)
         overlapped_ms, best, report = pipeline_block(session, path, True)
         in_turn_ms, same, _ = pipeline_block(session, path, False)
         assert best == same
-        script.append(script_ms), overlapped.append(overlapped_ms), in_turn.append(in_turn_ms)
-    ratio = statistics.median(a / b for a, b in zip(overlapped, script, strict=True))
+        for name, value in zip(times, (script_ms, overlapped_ms, in_turn_ms), strict=True):
+            times[name].append(value)
+    ratios = {
+        f"{name}_to_script": statistics.median(a / b for a, b in zip(times[name], times["script"], strict=True))
+        for name in ("overlapped", "in_turn")
+    }
     return {
-        "script_ms": statistics.median(script),
-        "overlapped_ms": statistics.median(overlapped),
-        "in_turn_ms": statistics.median(in_turn),
-        "least_ms": {"script": min(script), "overlapped": min(overlapped), "in_turn": min(in_turn)},
-        "overlapped_to_script": ratio,
-        "in_turn_to_script": statistics.median(a / b for a, b in zip(in_turn, script, strict=True)),
+        "median_ms": {name: statistics.median(values) for name, values in times.items()},
+        "least_ms": {name: min(values) for name, values in times.items()},
+        **ratios,
         "same_best_class": best[0] == expected[0],
         "stages_mean_ms": {row.stage: row.times.mean_ms for row in report.stages},
         "work_on": report.work_on,
-        "limit": LIMIT,
-        "within": ratio <= LIMIT,
     }
+
+
+def measure(model: Path, path: Path) -> dict[str, Any]:
+    """With the script as it is, then at its best."""
+    contract = arenite.make_contract(arenite.read_model(model), normalisation="symmetric", meaning="probabilities")
+    session = arenite.open(model, contract=contract, engine="litert", threads=1, preprocessing="fast")
+    classify = usual_script(model)
+    plain = compare(classify, session, path)
+    Image.core.set_blocks_max(2)
+    keeping = compare(classify, session, path)
+    within = plain["overlapped_to_script"] <= LIMIT
+    return {"as_written": plain, "keeping_memory": keeping, "limit": LIMIT, "within": within}
 
 
 def main() -> int:
@@ -121,7 +128,7 @@ def main() -> int:
             path.write_bytes(synthetic_picture())
         extents = "×".join(map(str, Image.open(path).size))
         found = measure(given.model, path)
-    report = {"machine": asdict(machine()), "picture": path.name, "extents": extents, "frames": BLOCKS * FRAMES}
+    report = {"machine": asdict(machine()), "picture": path.name, "extents": extents, "frames": 2 * BLOCKS * FRAMES}
     print(json.dumps(report | found, indent=1))
     return 0 if found["within"] else 1
 
