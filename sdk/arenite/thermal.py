@@ -24,7 +24,7 @@ from statistics import median
 
 from arenite.meters.base import number_in, text_in
 
-__all__ = ["SYSFS", "Pace", "ThermalReport", "ThermalWatch", "pace_of"]
+__all__ = ["Pace", "SYSFS", "ThermalReport", "ThermalWatch", "pace_of"]
 
 SYSFS = Path("/sys")
 _EVERY_S = 0.5

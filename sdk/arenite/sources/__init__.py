@@ -7,6 +7,7 @@ A source is iterated by one thread, which may not be the one that closes it.
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -116,7 +117,7 @@ def open_source(source: Any) -> FrameSource:
     """
     if isinstance(source, FrameSource):
         return source
-    if isinstance(source, str) and source.split(":")[0] in ("v4l2", "picamera2"):
+    if isinstance(source, str) and re.match(r"(v4l2|picamera2)([:?]|$)", source):
         return _camera(source)
     if isinstance(source, (str, Path)):
         if not Path(source).exists():
