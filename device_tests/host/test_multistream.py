@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -64,20 +65,19 @@ def test_a_late_source_is_represented_by_its_last_frame(session: arenite.Session
         go.wait(60)
         yield card("green")
 
-    def steady() -> Iterator[np.ndarray]:
-        yield from [card("blue")] * 6
-
     found = []
-    stream = arenite.MultiStream(session, [steady(), late()], timeout_ms=40)
+    stream = arenite.MultiStream(session, [itertools.repeat(card("blue")), late()], timeout_ms=40)
     for frames in stream:
         found.append((texts(frames), frames.reused))
         assert frames.answers[1].skipped == frames.reused[1]
         if frames.number == 2:
             go.set()
+        if frames.number >= 2 and not frames.reused[1]:
+            break
     assert found[0] == (["blue", "red"], (False, False))
-    assert found[1] == found[2] == (["blue", "red"], (False, True))
-    assert (["blue", "green"], (False, False)) in found
-    assert stream.report().reused[0] == 0 and stream.report().reused[1] >= 2
+    assert len(found) >= 4 and set(map(str, found[1:-1])) == {str((["blue", "red"], (False, True)))}
+    assert found[-1] == (["blue", "green"], (False, False))
+    assert stream.report().reused == (0, len(found) - 2)
 
 
 def test_a_model_for_each_source(session: arenite.Session, tmp_path: Path) -> None:

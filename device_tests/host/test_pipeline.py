@@ -277,8 +277,15 @@ def test_a_session_of_another_thread(model: Path, overlap: bool) -> None:
     holder = threading.Thread(target=hold, name="holder")
     holder.start()
     has.wait(60)
+    closed: list[bool] = []
+
+    class Camera(arenite.FrameSource):
+        def close(self) -> None:
+            closed.append(True)
+
     with pytest.raises(ConcurrentUseError, match="'holder'"):
-        arenite.Pipeline(session, [card("red")], overlap=overlap).run()
+        arenite.Pipeline(session, Camera(), overlap=overlap).run()
+    assert closed
     done.set()
     holder.join()
 

@@ -287,6 +287,7 @@ class MultiStream:
             for place in range(len(self._sources))
         ]
         with ExitStack() as stack:
+            stack.callback(self._close)
             for session in self._sessions:
                 stack.enter_context(session.held())
             if self._watch is not None:

@@ -119,11 +119,11 @@ class Pipeline:
 
     def _run(self) -> Iterator[FrameAnswer]:
         with ExitStack() as stack:
+            stack.callback(self._source.close)
             for session in self._chooser.sessions:
                 stack.enter_context(session.held())
             if self._watch is not None:
                 stack.enter_context(self._watch)
-            stack.callback(self._source.close)
             frames = stack.enter_context(closing(self._ahead() if self._overlap else self._prepared(None)))
             start_s = time.perf_counter()
             last: Any = None
