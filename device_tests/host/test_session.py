@@ -17,36 +17,14 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from PIL import Image
 
 import arenite
-from arenite.contract import CONTRACT_METADATA, make_contract
 from arenite.engines import Placement
 from arenite.engines.litert import KERNELS
 from arenite.errors import ContractError, MissingToolError, ModelError, UsageError
 from arenite.labels import read_labels
 from arenite.output_view import StaleOutputError
-from arenite.tflite_graph import parse_graph
 from support.builder import ModelBuilder
+from support.colour_model import LABELS, colour_model
 from support.tflm import TflmModel
-
-LABELS = ("red", "green", "blue")
-
-
-def colour_model() -> bytes:
-    """Scores a 4×4 picture by the sum of each channel: int8 in by x - 128, int32-free logits out."""
-    weights = np.zeros((3, 4, 4, 3), np.int8)
-    for channel in range(3):
-        weights[channel, :, :, channel] = 1
-    builder = ModelBuilder()
-    x = builder.tensor("x", (1, 4, 4, 3), "int8", scales=[1 / 255], zero_points=[-128])
-    w = builder.tensor("w", (3, 48), "int8", scales=[1.0], data=weights.reshape(3, 48))
-    b = builder.tensor("b", (3,), "int32", scales=[1 / 255], data=np.zeros(3, np.int32))
-    y = builder.tensor("y", (1, 3), "int8", scales=[0.125], zero_points=[-128])
-    builder.operator("FULLY_CONNECTED", [x, w, b], [y], options="FullyConnectedOptions")
-    model = builder.finish([x], [y])
-    contract = make_contract(
-        parse_graph(model), normalisation="unit", filter="nearest", labels=LABELS, meaning="logits"
-    )
-    builder.metadata(CONTRACT_METADATA, contract.to_json().encode())
-    return builder.finish([x], [y])
 
 
 @pytest.fixture
@@ -348,3 +326,15 @@ def test_labels_are_read_line_by_line(tmp_path: Path) -> None:
 def test_wrong_top_k(model: Path, top_k: object) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         arenite.open(model).classify(np.zeros((4, 4, 3), np.uint8), top_k=top_k)  # type: ignore[arg-type]
+
+
+def test_labels_of_a_run_of_ones_own(model: Path) -> None:
+    session = arenite.open(model)
+    with pytest.raises(StaleOutputError, match="not run yet"):
+        session.labels()
+    picture = np.full((4, 4, 3), (10, 200, 30), np.uint8)
+    answer = session.classify(picture)
+    session.preprocessor(picture, session.input)
+    session.run()
+    assert session.labels() == answer.labels
+    assert session.labels(1, threshold=0.5, temperature=0.5)[0].text == "green"

@@ -22,6 +22,7 @@ from arenite.errors import (
     ContractError,
     DoesNotFitError,
     FallbackWarning,
+    FrameError,
     LinkError,
     MemoryDamageError,
     MeterError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from arenite.boxes import Boxes
     from arenite.comparison import ComparisonReport
     from arenite.contract import Contract, Normalisation, make_contract, read_contract
+    from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
@@ -48,12 +50,18 @@ if TYPE_CHECKING:
     from arenite.labels import Label
     from arenite.metering import Recording
     from arenite.model_file import read_model
+    from arenite.multistream import MultiStream, MultiStreamReport, SetAnswer
     from arenite.output_view import OutputView, StaleOutputError
+    from arenite.pipeline import Pipeline
+    from arenite.pipeline_report import PipelineReport
+    from arenite.preparing import FrameAnswer
     from arenite.preprocess import PictureSource, Preprocessor
     from arenite.progress import Progress
     from arenite.serving_skew import SkewReport
     from arenite.session import Classification, Session
+    from arenite.sources import FrameSource, Named, PictureFolder, open_source
     from arenite.tflite_graph import Graph, read_graph
+    from arenite.thermal import ThermalWatch
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
@@ -62,8 +70,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptiveSize",
     "AreniteError",
     "Boxes",
+    "Cascade",
     "CheckFailedError",
     "Classification",
     "ConcurrentUseError",
@@ -77,6 +87,9 @@ __all__ = [
     "EnergyReport",
     "FallbackWarning",
     "Frame",
+    "FrameAnswer",
+    "FrameError",
+    "FrameSource",
     "Graph",
     "Label",
     "LinkError",
@@ -84,14 +97,22 @@ __all__ = [
     "MeterError",
     "MissingToolError",
     "ModelError",
+    "MultiStream",
+    "MultiStreamReport",
+    "Named",
     "Normalisation",
     "OutputError",
     "OutputView",
+    "PictureFolder",
+    "Pipeline",
+    "PipelineReport",
     "Preprocessor",
     "Progress",
     "Recording",
     "Session",
+    "SetAnswer",
     "StaleOutputError",
+    "ThermalWatch",
     "Timing",
     "ToolchainError",
     "UnsupportedOperatorError",
@@ -108,6 +129,7 @@ __all__ = [
     "make_contract",
     "meter",
     "open",
+    "open_source",
     "read_contract",
     "read_graph",
     "read_model",
@@ -117,7 +139,9 @@ __all__ = [
 
 # Public name: the module that is imported when it is first used.
 _LAZY = {
+    "AdaptiveSize": "arenite.degrade",
     "Boxes": "arenite.boxes",
+    "Cascade": "arenite.degrade",
     "Classification": "arenite.session",
     "Contract": "arenite.contract",
     "Detection": "arenite.detection",
@@ -126,17 +150,28 @@ _LAZY = {
     "EnergyModel": "arenite.energy",
     "EnergyReport": "arenite.energy_report",
     "Frame": "arenite.frames",
+    "FrameAnswer": "arenite.preparing",
+    "FrameSource": "arenite.sources",
     "Graph": "arenite.tflite_graph",
     "Label": "arenite.labels",
+    "MultiStream": "arenite.multistream",
+    "MultiStreamReport": "arenite.multistream",
+    "Named": "arenite.sources",
     "Normalisation": "arenite.contract",
     "OutputView": "arenite.output_view",
+    "PictureFolder": "arenite.sources",
+    "Pipeline": "arenite.pipeline",
+    "PipelineReport": "arenite.pipeline_report",
     "Preprocessor": "arenite.preprocess",
     "Progress": "arenite.progress",
     "Recording": "arenite.metering",
     "Session": "arenite.session",
+    "SetAnswer": "arenite.multistream",
     "StaleOutputError": "arenite.output_view",
+    "ThermalWatch": "arenite.thermal",
     "Timing": "arenite.timing",
     "make_contract": "arenite.contract",
+    "open_source": "arenite.sources",
     "read_contract": "arenite.contract",
     "read_graph": "arenite.tflite_graph",
     "read_model": "arenite.model_file",

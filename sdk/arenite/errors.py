@@ -11,6 +11,7 @@
     ├── ToolchainError              exit 2  a compiler or linker refused
     ├── LinkError                   exit 2  the board at the other end does not answer as it should
     ├── MeterError                  exit 2  an energy meter cannot measure now
+    ├── FrameError                  exit 2  a stage of a pipeline failed on a frame
     ├── OutputError                 exit 2  a file or folder cannot be written
     ├── DoesNotFitError             exit 1  the answer is no: too large for the board
     └── CheckFailedError            exit 1  the answer is no: a check on the result failed
@@ -29,6 +30,7 @@ __all__ = [
     "ContractError",
     "DoesNotFitError",
     "FallbackWarning",
+    "FrameError",
     "LinkError",
     "MemoryDamageError",
     "MeterError",
@@ -97,6 +99,19 @@ class LinkError(AreniteError):
 
 class MeterError(AreniteError):
     """An energy meter is missing, may not be read or cannot measure now."""
+
+
+class FrameError(AreniteError):
+    """A stage of a pipeline failed on a frame, or its source did.
+
+    Args:
+        stage: source, read, decode, resize, invoke, post or second.
+        frame: The frame's name.
+    """
+
+    def __init__(self, what: str, *, stage: str, frame: str, cure: str | None = None) -> None:
+        self.stage, self.frame = stage, frame
+        super().__init__(f"{stage} failed: {what}", where=frame, cure=cure)
 
 
 class OutputError(AreniteError):

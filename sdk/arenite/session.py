@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from arenite.cold_start import ColdStart
 from arenite.contract import Contract
-from arenite.detection import Detections, boxes_output, detect
+from arenite.detection import Detection, Detections, boxes_output, detect
 from arenite.engines import Engine, EngineReport, first_line
 from arenite.errors import ConcurrentUseError, ContractError, ModelError, UsageError
 from arenite.labels import Label, top
-from arenite.output_view import OutputView
+from arenite.output_view import OutputView, StaleOutputError
 from arenite.preprocess import PictureSource, Preprocessor, read_picture
 from arenite.tflite_graph import Graph
 from arenite.timing import Timing
@@ -230,10 +230,10 @@ class Session:
             UsageError: The picture cannot be read or decoded, or another argument is wrong.
             ConcurrentUseError: Another thread has the session.
         """
-        with self._mine():
-            spec = self.known_contract.outputs[0]
+        with self.held():
+            _ = self.known_contract
             marks, _ = self._infer(picture)
-            labels = top(self._engine.outputs[0], spec, top_k, threshold, temperature)
+            labels = self.labels(top_k, threshold=threshold, temperature=temperature)
             return Classification(labels, _timing(marks))
 
     def detect(
@@ -252,24 +252,64 @@ class Session:
             UsageError: The picture cannot be read or decoded, or another argument is wrong.
             ConcurrentUseError: Another thread has the session.
         """
-        with self._mine():
+        with self.held():
             boxes_output(self.known_contract)
             marks, size = self._infer(picture)
-            found = detect(
-                self._engine.outputs,
-                self.known_contract,
-                self.preprocessor.size,
-                self.preprocessor.box(size),
-                size,
-                threshold=threshold,
-                overlap=overlap,
-                most=most,
-            )
+            found = self.boxes(size, threshold=threshold, overlap=overlap, most=most)
             return Detections(found, _timing(marks))
 
+    def labels(
+        self, top_k: int = 5, *, threshold: float | None = None, temperature: float = 1.0
+    ) -> tuple[Label, ...]:
+        """What the last run answered, as labels; arguments and errors as for `classify`.
+
+        Raises:
+            StaleOutputError: The session has not run yet.
+        """
+        spec = self.known_contract.outputs[0]
+        return top(self._answered()[0], spec, top_k, threshold, temperature)
+
+    def boxes(
+        self, size: tuple[int, int], *, threshold: float = 0.25, overlap: float = 0.45, most: int = 100
+    ) -> tuple[Detection, ...]:
+        """What the last run found, as boxes; arguments and errors as for `detect`.
+
+        Args:
+            size: Width and height of the upright picture, in whose pixels the boxes are.
+            threshold: As for `detect`.
+            overlap: As for `detect`.
+            most: As for `detect`.
+
+        Raises:
+            StaleOutputError: The session has not run yet.
+        """
+        how = self.preprocessor
+        return detect(
+            self._answered(),
+            self.known_contract,
+            how.size,
+            how.box(size),
+            size,
+            threshold=threshold,
+            overlap=overlap,
+            most=most,
+        )
+
+    def _answered(self) -> tuple[Array, ...]:
+        self._claim()
+        if self._generation[0] == 0:
+            raise StaleOutputError(
+                "the session has not run yet, so there is no output", cure="Fill session.input and run it first."
+            )
+        return self._engine.outputs
+
     @contextmanager
-    def _mine(self) -> Iterator[None]:
-        """The session is this thread's for the block, and stays so only if it was before."""
+    def held(self) -> Iterator[None]:
+        """The session is this thread's for the block, and stays so only if it was before.
+
+        Raises:
+            ConcurrentUseError: Another thread has it.
+        """
         had = self._owner == threading.get_ident()
         self._claim()
         try:
