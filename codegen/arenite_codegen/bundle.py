@@ -6,8 +6,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from arenite_codegen.report import arena_text, operator_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.staging import Staging, output_folder
+from arenite_codegen.variants import Choose, choose_for
 from arenite_codegen.vectors import Vectors, make_vectors
 
 __all__ = ["BundleReport", "OperatorReport", "bundle"]
@@ -47,6 +48,8 @@ class OperatorReport:
         macs: Multiply-accumulates of one inference.
         ring_rows: Rows of its output that exist at once; 0 if it needs no memory of its own.
         note: Why it has no kernel.
+        variant: Which implementation of the kernel the board and the layer allow; None if it needs none.
+        passed_over: Faster variants of the kernel, and why they cannot run it.
     """
 
     index: int
@@ -55,6 +58,8 @@ class OperatorReport:
     macs: int
     ring_rows: int
     note: str = ""
+    variant: str | None = None
+    passed_over: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class _Stages:
     schedule: Schedule
     plan: Plan
     emitted: Emitted
+    choose: Choose
 
 
 def bundle(
@@ -137,7 +143,7 @@ def bundle(
         )
     target, place = load_board(board), output_folder(out_dir, Path(model), _is_bundle, force)
     with (progress or silent()).step(f"bundle {Path(model).name} for {target.name}") as step:
-        stages = _plan_model(Path(model), row_fed, max_mac_factor, step.note)
+        stages = _plan_model(Path(model), target, row_fed, max_mac_factor, step.note)
         report = _bundle(Path(model), stages, target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
@@ -168,7 +174,9 @@ def _bundle(
     return _report(place, target, stages, golden, manifest)
 
 
-def _plan_model(model: Path, row_fed: bool, max_mac_factor: float, say: Callable[[str], None]) -> _Stages:
+def _plan_model(
+    model: Path, target: Board, row_fed: bool, max_mac_factor: float, say: Callable[[str], None]
+) -> _Stages:
     say("read")
     graph = read_graph(model)
     say("legalise")
@@ -179,7 +187,8 @@ def _plan_model(model: Path, row_fed: bool, max_mac_factor: float, say: Callable
     planned = plan_network(network, max_mac_factor)
     say("emit")
     network, schedule, plan = planned.network, planned.schedule, planned.plan
-    return _Stages(graph, network, schedule, plan, emit(network, schedule, plan))
+    choose = choose_for(target)
+    return _Stages(graph, network, schedule, plan, emit(network, schedule, plan, choose=choose), choose)
 
 
 def _is_bundle(place: Path) -> bool:
@@ -215,7 +224,7 @@ def _write(folder: Path, board: Board, model: Path, stages: _Stages, golden: Vec
         "mac_factor": mac_factor(stages.network, stages.schedule),
         "inputs": [_io(io) for io in stages.network.inputs],
         "outputs": [_io(io) for io in stages.network.outputs],
-        "operators": operator_rows(stages.graph, stages.network, stages.schedule),
+        "operators": operator_rows(stages.graph, stages.network, stages.schedule, stages.choose),
         "sources": sources,
         "include_dirs": include_dirs,
         "vectors": {"authority": golden.authority, "count": golden.count},

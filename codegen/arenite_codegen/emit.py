@@ -15,6 +15,7 @@ from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read, 
 from arenite_codegen.plan import Plan
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
+from arenite_codegen.variants import Choose, Variant, portable_choice
 
 __all__ = ["Emitted", "emit"]
 
@@ -31,7 +32,7 @@ class Emitted:
 
     Attributes:
         files: C text by file name.
-        kernels: Names of the kernels that the model calls, sorted.
+        kernels: C files of the kernels that the model calls, without prefix and suffix, sorted.
         weights_bytes: Constants: weights, biases, multipliers, tables.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
         max_pointers: Most row pointers that one step hands to a kernel.
@@ -59,15 +60,23 @@ class _Pool:
         self._parts: list[bytes] = []
         self._found: dict[bytes, int] = {}
         self.words = 0
+        self.alignment_bytes = 16
 
-    def add(self, values: Array) -> _Constant:
+    def add(self, values: Array, alignment_bytes: int = 4) -> _Constant:
         data = np.ascontiguousarray(values).tobytes()
         data += bytes(-len(data) % 4)
-        if data not in self._found:
+        if data not in self._found or 4 * self._found[data] % alignment_bytes:
+            self._align(alignment_bytes)
             self._found[data] = self.words
             self._parts.append(data)
             self.words += len(data) // 4
         return _Constant(_C_TYPES[str(values.dtype)], self._found[data])
+
+    def _align(self, alignment_bytes: int) -> None:
+        padding = bytes(-4 * self.words % alignment_bytes)
+        self._parts.append(padding)
+        self.words += len(padding) // 4
+        self.alignment_bytes = max(self.alignment_bytes, alignment_bytes)
 
     def lines(self) -> list[str]:
         """The words as rows of C initialisers."""
@@ -86,16 +95,24 @@ class _RowTable:
             self.units += [offset // plan.row_unit for offset in offsets]
 
 
-def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenite_model") -> Emitted:
+def emit(
+    network: Network,
+    schedule: Schedule,
+    plan: Plan,
+    symbol: str = "arenite_model",
+    choose: Choose = portable_choice,
+) -> Emitted:
     """Render the model's C files.
 
     Args:
         symbol: Name of the model's `arenite_model_t`; several models with different names can be linked together.
+        choose: Which variant of its kernel a layer gets.
     """
     pool = _Pool()
     rows = _RowTable(plan)
-    layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
-    kernels = _kernels(network)
+    layers = [_layer(network, schedule, plan, layer, pool, rows, choose) for layer in network.layers]
+    variants = _variants(network, choose)
+    kernels = tuple(sorted({file for variant in variants for file in variant.files}))
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
     context: dict[str, Any] = {
         "symbol": symbol,
@@ -109,12 +126,14 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
         "layers": layers,
         "steps": schedule.steps,
-        "kernels": kernels,
+        "functions": sorted({variant.function for variant in variants}),
+        "stage_kernels": _stage_kernels(network, choose),
         "row_fed": int(network.row_fed),
         "row_table": rows.units,
         "row_unit": plan.row_unit,
         "word_lines": pool.lines(),
         "words": max(1, pool.words),
+        "alignment_bytes": pool.alignment_bytes,
         "max_pointers": max_pointers,
     }
     files = {
@@ -130,19 +149,20 @@ def emit(network: Network, schedule: Schedule, plan: Plan, symbol: str = "arenit
 
 
 def _layer(
-    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: _Pool, rows: _RowTable
+    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: _Pool, rows: _RowTable, choose: Choose
 ) -> dict[str, Any]:
     value = network.values[layer.output]
-    parameters = _parameters(layer, pool)
+    parameters = _parameters(layer, pool, choose)
     if layer.stages:
         parameters = {"stages": f"stages_{layer.index}", **parameters}
     return {
         "index": layer.index,
         "kernel": None if layer.kernel == FEED else layer.kernel,
+        "function": choose(layer).variant.function,
         "kind": layer.kind,
         "operator": layer.operator,
         "parameters": parameters,
-        "stages": [_stage(network, stage, pool) for stage in layer.stages],
+        "stages": [_stage(network, stage, pool, choose) for stage in layer.stages],
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
         "out_place": rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output],
         "out_row_bytes": value.row_bytes,
@@ -153,23 +173,34 @@ def _layer(
     }
 
 
-def _kernels(network: Network) -> tuple[str, ...]:
-    found = {layer.kernel for layer in network.layers} - {FEED}
-    if strips.KERNEL in found:
-        found.update(strips.STAGE_KERNELS)
-    return tuple(sorted(found))
+def _variants(network: Network, choose: Choose) -> list[Variant]:
+    """The variant of every layer and stage that calls a kernel."""
+    called = [layer for layer in network.layers if layer.kernel != FEED]
+    called += [stage.layer for layer in network.layers for stage in layer.stages]
+    return [choose(layer).variant for layer in called]
 
 
-def _parameters(layer: Layer, pool: _Pool) -> dict[str, Any]:
-    return {name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()}
+def _stage_kernels(network: Network, choose: Choose) -> list[tuple[str, str]]:
+    """Functions that chains call, with the kernels whose parameters they take."""
+    chosen = [choose(stage.layer).variant for layer in network.layers for stage in layer.stages]
+    return sorted({(variant.function, variant.kernel) for variant in chosen})
 
 
-def _stage(network: Network, stage: Stage, pool: _Pool) -> dict[str, Any]:
+def _parameters(layer: Layer, pool: _Pool, choose: Choose) -> dict[str, Any]:
+    choice = choose(layer)
+    return {
+        name: pool.add(v, choice.variant.alignment_bytes) if isinstance(v, np.ndarray) else int(v)
+        for name, v in choice.pack(layer).items()
+    }
+
+
+def _stage(network: Network, stage: Stage, pool: _Pool, choose: Choose) -> dict[str, Any]:
     layer = stage.layer
+    geometry = {"buffer_offset": stage.buffer_offset, **strips.stage_geometry(network, layer)}
     return {
         "kernel": layer.kernel,
-        "parameters": _parameters(layer, pool),
-        "geometry": {"buffer_offset": stage.buffer_offset, **strips.stage_geometry(network, layer)},
+        "parameters": _parameters(layer, pool, choose),
+        "geometry": {**geometry, "kernel": f"ARENITE_STAGE_{choose(layer).variant.function}"},
     }
 
 

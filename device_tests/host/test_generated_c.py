@@ -19,6 +19,7 @@ from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
 from arenite_codegen.render import c_string
 from arenite_codegen.schedule import make_schedule
+from support.emission import limits_header
 from support.graphs import KINDS, random_graph
 
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
@@ -34,7 +35,7 @@ def compiler(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", COMPILERS)
 def test_hand_written_c_has_no_warnings(name: str, tmp_path: Path) -> None:
-    (tmp_path / "arenite_limits.h").write_text("#define ARENITE_MAX_POINTERS 9\n")
+    (tmp_path / "arenite_limits.h").write_text(limits_header(9))
     for source in sorted([*(FIRMWARE / "kernels").glob("*.c"), *(FIRMWARE / "runtime").glob("*.c")]):
         command = [*compiler(name), *STRICT, f"-I{FIRMWARE / 'runtime'}", f"-I{tmp_path}", str(source)]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -17,8 +17,9 @@ from arenite_codegen.network import Network
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
 from arenite_codegen.strips import Chain, chains_of, in_strips
+from arenite_codegen.variants import VARIANTS
 
-__all__ = ["KERNELS", "MAX_POINTERS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "random_strips"]
+__all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "limits_header", "random_strips"]
 
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
 RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
@@ -45,6 +46,13 @@ class Emission:
 def kernel_sources() -> list[Path]:
     """All kernels."""
     return sorted(KERNELS.glob("*.c"))
+
+
+def limits_header(max_pointers: int = MAX_POINTERS) -> str:
+    """An `arenite_limits.h` that serves all models: chains may call every variant of every convolution."""
+    kernels = ("conv_2d_s8", "depthwise_conv_2d_s8")
+    functions = " ".join(f"X({v.function}, {kernel})" for kernel in kernels for v in VARIANTS[kernel])
+    return f"#define ARENITE_MAX_POINTERS {max_pointers}\n#define ARENITE_STAGE_KERNELS(X) {functions}\n"
 
 
 def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
@@ -97,7 +105,7 @@ def _write(emitted: Emitted, home: Path) -> list[Path]:
 
 
 def _write_table(folder: Path, count: int) -> Path:
-    (folder / "arenite_limits.h").write_text(f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}\n")
+    (folder / "arenite_limits.h").write_text(limits_header())
     lines = ['#include "arenite.h"', "extern const arenite_model_t *const graph_models[];"]
     lines.append("extern const uint32_t graph_model_count;")
     lines += [f"extern const arenite_model_t m{number};" for number in range(count)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from support.emission import KERNELS, MAX_POINTERS, RUNTIME, emit_models, kernel_sources
+from support.emission import KERNELS, RUNTIME, emit_models, kernel_sources, limits_header
 from support.host_compiler import HostCompiler
 
 __all__ = ["GraphBatch", "GraphCrash", "prebuild"]
@@ -29,7 +29,7 @@ class GraphCrash(Exception):
 
 def prebuild(compiler: HostCompiler, folder: Path) -> list[Path]:
     """Compiles what all batches share: the executor with its step hook, every kernel, the runner."""
-    (folder / "arenite_limits.h").write_text(f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}\n")
+    (folder / "arenite_limits.h").write_text(limits_header())
     includes = [folder, RUNTIME, KERNELS]
     sources = [*sorted(RUNTIME.glob("*.c")), *kernel_sources(), RUNNER]
     return compiler.compile(sources, includes, folder / "obj", "-DARENITE_ON_STEP")
