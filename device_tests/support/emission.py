@@ -11,13 +11,14 @@ from pathlib import Path
 
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import parse_graph
+from arenite_codegen.boards import load_board
 from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Network
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
 from arenite_codegen.strips import Chain, chains_of, in_strips
-from arenite_codegen.variants import VARIANTS
+from arenite_codegen.variants import VARIANTS, Choose, choose_for, portable_choice
 
 __all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "limits_header", "random_strips"]
 
@@ -55,15 +56,20 @@ def limits_header(max_pointers: int = MAX_POINTERS) -> str:
     return f"#define ARENITE_MAX_POINTERS {max_pointers}\n#define ARENITE_STAGE_KERNELS(X) {functions}\n"
 
 
-def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
-    """Writes every model's C below `folder`; chains of convolutions run in strips."""
+def emit_models(models: Sequence[bytes], folder: Path, board: str | None = None) -> Emission:
+    """Writes every model's C below `folder`; chains of convolutions run in strips.
+
+    Args:
+        board: Whose variants of kernels to take; the portable ones without.
+    """
+    choose = choose_for(load_board(board)) if board else portable_choice
     sources: list[Path] = []
     includes: list[Path] = [folder, RUNTIME, KERNELS]
     numbers: dict[int, int] = {}
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, f"m{len(numbers)}")
+            emitted = _emit(model, f"m{len(numbers)}", choose)
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -75,11 +81,11 @@ def emit_models(models: Sequence[bytes], folder: Path) -> Emission:
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, symbol: str) -> Emitted:
+def _emit(model: bytes, symbol: str, choose: Choose) -> Emitted:
     network = legalise(parse_graph(model))
     network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
     schedule = make_schedule(network)
-    emitted = emit(network, schedule, make_plan(network, schedule), symbol)
+    emitted = emit(network, schedule, make_plan(network, schedule), symbol, choose)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
     return emitted

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 from arenite_codegen.board_model import Board
 from arenite_codegen.network import Layer
-from arenite_codegen.variants import portable
+from arenite_codegen.variants import host, portable
 from arenite_codegen.variants.base import PORTABLE, Parameters, Variant
 
 __all__ = ["Choice", "Choose", "VARIANTS", "Variant", "choose_for", "portable_choice"]
 
 # Fastest first, the portable one last; a kernel that is not here has only that.
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
-    "conv_2d_s8": (portable.CONV_2D,),
-    "depthwise_conv_2d_s8": (portable.DEPTHWISE_CONV_2D,),
+    "add_s8": (host.ADD, portable.ADD),
+    "conv_2d_s8": (host.CONV_2D, host.CONV_2D_RUNS, portable.CONV_2D),
+    "depthwise_conv_2d_s8": (host.DEPTHWISE_CONV_2D, portable.DEPTHWISE_CONV_2D,),
 }
 
 
@@ -48,7 +49,7 @@ def choose_for(board: Board) -> Choose:
     """How layers get their variants on a board: each the fastest that board and layer allow."""
 
     def choose(layer: Layer) -> Choice:
-        passed_over = {}
+        passed_over: dict[str, str] = {}
         for variant in _variants(layer):
             if variant.architecture not in (None, board.architecture):
                 continue

@@ -7,7 +7,7 @@ import numpy as np
 
 from arenite_codegen.variants.base import PORTABLE, Array, Parameters, Variant
 
-__all__ = ["CONV_2D", "DEPTHWISE_CONV_2D"]
+__all__ = ["ADD", "CONV_2D", "DEPTHWISE_CONV_2D"]
 
 # Output channels whose weights conv_2d_s8 reads interleaved; as ARENITE_CONV_2D_S8_LANES.
 CONV_LANES = 4
@@ -30,5 +30,6 @@ def _pack_depthwise(parameters: Parameters) -> Parameters:
     return {**parameters, "weights": np.moveaxis(parameters["weights"], 0, -1)}
 
 
+ADD = Variant("add_s8", PORTABLE, "add_s8")
 CONV_2D = Variant("conv_2d_s8", PORTABLE, "conv_2d_s8", pack=_pack_conv)
 DEPTHWISE_CONV_2D = Variant("depthwise_conv_2d_s8", PORTABLE, "depthwise_conv_2d_s8", pack=_pack_depthwise)
