@@ -90,6 +90,7 @@ class HostModel:
             raise ToolchainError(
                 f"cannot load the compiled model ({error})", where=str(library), cure="Build the bundle again."
             ) from error
+        self._address = ctypes.addressof(self._model)
         self._run = self._library.arenite_run
         self._run.restype = None
         self._run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
@@ -125,10 +126,14 @@ class HostModel:
         if self._model.row_fed:
             self._feed(np.ascontiguousarray(inputs[0]))
         else:
-            self._run(ctypes.addressof(self._model), self.memory)
+            self.invoke()
         return [
             self.view(io).view(_DTYPES[io.dtype]).copy() for io in self._model.outputs[: self._model.output_count]
         ]
+
+    def invoke(self) -> None:
+        """One inference on the inputs as they lie in memory; not of a row-fed model."""
+        self._run(self._address, self.memory)
 
     def view(self, io: IoStruct) -> npt.NDArray[np.uint8]:
         """The bytes of an input or output."""

@@ -16,7 +16,7 @@ __all__ = ["Choice", "Choose", "VARIANTS", "Variant", "choose_for", "portable_ch
 # Fastest first, the portable one last; a kernel that is not here has only that.
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
     "add_s8": (host.ADD, portable.ADD),
-    "conv_2d_s8": (host.CONV_2D, host.CONV_2D_RUNS, portable.CONV_2D),
+    "conv_2d_s8": (host.CONV_2D, host.CONV_2D_TAPS, portable.CONV_2D),
     "depthwise_conv_2d_s8": (host.DEPTHWISE_CONV_2D, portable.DEPTHWISE_CONV_2D,),
 }
 

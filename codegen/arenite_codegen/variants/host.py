@@ -10,11 +10,11 @@ import numpy as np
 
 from arenite_codegen.variants.base import Array, Parameters, Variant, per_channel
 
-__all__ = ["ADD", "CONV_2D", "CONV_2D_RUNS", "DEPTHWISE_CONV_2D"]
+__all__ = ["ADD", "CONV_2D", "CONV_2D_TAPS", "DEPTHWISE_CONV_2D"]
 
 BLOCK, WORD = 16, 4  # as ARENITE_BLOCK, ARENITE_WORD
 MAX_TAPS = 128  # as ARENITE_HOST_TAPS
-MAX_RUNS, MAX_COPIED_BYTES = 64, 16384  # as ARENITE_HOST_RUNS, ARENITE_HOST_COPIES
+MAX_RUNS, MAX_COPIED_BYTES = 64, 32768  # as ARENITE_HOST_RUNS, ARENITE_HOST_COPIES
 TILE_PIXELS = 6  # as ARENITE_TILE_PIXELS
 MAX_ROWS = 12  # as ARENITE_HOST_ROWS
 _ALIGNMENT_BYTES = 64
@@ -68,6 +68,17 @@ def _taps(parameters: Parameters) -> int:
 
 
 def _refuse_conv(parameters: Parameters) -> str:
+    kernel_h, kernel_w, in_c = (int(parameters[name]) for name in ("kernel_h", "kernel_w", "in_c"))
+    if kernel_w > 1 and parameters["dilation_w"] > 1:
+        return "its window is dilated"
+    if kernel_h > MAX_RUNS:
+        return f"its window has {kernel_h} rows, more than {MAX_RUNS}"
+    pixels = (min(TILE_PIXELS, parameters["out_w"]) - 1) * parameters["stride_w"] + kernel_w
+    copied = kernel_h * (pixels * in_c + WORD)
+    return f"its windows have {copied} bytes, more than {MAX_COPIED_BYTES}" if copied > MAX_COPIED_BYTES else ""
+
+
+def _refuse_taps(parameters: Parameters) -> str:
     if parameters["in_c"] % WORD:
         return f"its {parameters['in_c']} input channels do not fill words of {WORD} bytes"
     if _taps(parameters) > MAX_TAPS:
@@ -75,25 +86,15 @@ def _refuse_conv(parameters: Parameters) -> str:
     return ""
 
 
-def _refuse_runs(parameters: Parameters) -> str:
-    kernel_h, kernel_w, in_c = (int(parameters[name]) for name in ("kernel_h", "kernel_w", "in_c"))
-    if kernel_w > 1 and parameters["dilation_w"] > 1:
-        return f"its window is dilated and its {in_c} input channels do not fill words of {WORD} bytes"
-    if kernel_h > MAX_RUNS:
-        return f"its window has {kernel_h} rows, more than {MAX_RUNS}"
-    copied = kernel_h * (((TILE_PIXELS - 1) * parameters["stride_w"] + kernel_w) * in_c + WORD)
-    return f"its windows have {copied} bytes, more than {MAX_COPIED_BYTES}" if copied > MAX_COPIED_BYTES else ""
-
-
-def _pack_runs(parameters: Parameters) -> Parameters:
+def _pack_conv(parameters: Parameters) -> Parameters:
     weights = parameters["weights"]
     rows = weights.reshape(*weights.shape[:2], -1)
     padded = np.pad(rows, ((0, 0), (0, 0), (0, -rows.shape[2] % WORD)))
     return {**parameters, "weights": _in_blocks(padded.reshape(len(weights), -1)), **_by_block(parameters)}
 
 
-def _pack_conv(parameters: Parameters) -> Parameters:
-    packed = _pack_runs(parameters)
+def _pack_taps(parameters: Parameters) -> Parameters:
+    packed = _pack_conv(parameters)
     outside = np.full(parameters["in_c"], parameters["in_zero_point"], np.int8)
     return {**packed, "weights": np.concatenate([packed["weights"].ravel(), outside])}
 
@@ -126,15 +127,15 @@ ADD = Variant("add_s8", "host", "add_s8_host", _ADD_SOURCES, "host", "", _refuse
 CONV_2D = Variant(
     "conv_2d_s8", "host", "conv_2d_s8_host", _CONV_SOURCES, "host", "", _refuse_conv, _pack_conv, _ALIGNMENT_BYTES
 )
-CONV_2D_RUNS = Variant(
+CONV_2D_TAPS = Variant(
     "conv_2d_s8",
-    "host-runs",
-    "conv_2d_s8_host_runs",
+    "host-taps",
+    "conv_2d_s8_host_taps",
     _CONV_SOURCES,
     "host",
     "",
-    _refuse_runs,
-    _pack_runs,
+    _refuse_taps,
+    _pack_taps,
     _ALIGNMENT_BYTES,
 )
 DEPTHWISE_CONV_2D = Variant(
