@@ -53,6 +53,11 @@ void arenite_conv_2d_tile(const arenite_conv_tile_t *t) {
         arenite_conv_2d_tile_avx2(t);
         return;
     }
+#elif defined(__aarch64__)
+    if (arenite_host_isa() == ARENITE_ISA_NEON) {
+        arenite_conv_2d_tile_neon(t);
+        return;
+    }
 #endif
     tile_plain(t);
 }

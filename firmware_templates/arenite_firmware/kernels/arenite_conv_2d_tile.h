@@ -28,6 +28,7 @@ void arenite_conv_2d_tile(const arenite_conv_tile_t *tile);
 
 void arenite_conv_2d_tile_avx512(const arenite_conv_tile_t *tile);
 void arenite_conv_2d_tile_avx2(const arenite_conv_tile_t *tile);
+void arenite_conv_2d_tile_neon(const arenite_conv_tile_t *tile);
 
 /* Pixels of the next tile of a row of which `left` are to be made: tiles of about the same size. */
 static inline int32_t arenite_tile_pixels(int32_t left) {

@@ -46,6 +46,11 @@ void arenite_depthwise_row(const arenite_depthwise_row_t *r) {
         arenite_depthwise_row_avx2(r);
         return;
     }
+#elif defined(__aarch64__)
+    if (arenite_host_isa() == ARENITE_ISA_NEON) {
+        arenite_depthwise_row_neon(r);
+        return;
+    }
 #endif
     row_plain(r);
 }

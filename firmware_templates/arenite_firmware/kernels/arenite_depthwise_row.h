@@ -25,6 +25,7 @@ void arenite_depthwise_row(const arenite_depthwise_row_t *row);
 
 void arenite_depthwise_row_avx512(const arenite_depthwise_row_t *row);
 void arenite_depthwise_row_avx2(const arenite_depthwise_row_t *row);
+void arenite_depthwise_row_neon(const arenite_depthwise_row_t *row);
 
 /* One pixel of input in row `ky` of the window, which may lie outside. */
 static inline const int8_t *arenite_depthwise_pixel(const arenite_depthwise_row_t *row, int32_t ky,

@@ -33,6 +33,8 @@ static int32_t best(void) {
     return foundation && bytes && (state & XMM_YMM_ZMM) == XMM_YMM_ZMM ? ARENITE_ISA_AVX512
                                                                        : ARENITE_ISA_AVX2;
 }
+#elif defined(__aarch64__)
+static int32_t best(void) { return ARENITE_ISA_NEON; }
 #else
 static int32_t best(void) { return ARENITE_ISA_PLAIN; }
 #endif

@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 /* In order of speed. Each level computes the same bytes. */
-#define ARENITE_ISA_PLAIN 0  /* C, or on AArch64 the instructions that the compiler was told of */
+#define ARENITE_ISA_PLAIN 0  /* C */
 #define ARENITE_ISA_AVX2 1   /* x86-64 with AVX2 */
 #define ARENITE_ISA_AVX512 2 /* x86-64 with AVX-512 F, BW, DQ, VL, VBMI and VNNI */
+#define ARENITE_ISA_NEON 1   /* any AArch64; dot products where the compiler was told of them */
 
 /* The level in use: the best of this processor, unless it was capped. */
 int32_t arenite_host_isa(void);
