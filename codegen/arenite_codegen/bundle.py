@@ -34,6 +34,7 @@ from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.staging import Staging, output_folder
+from arenite_codegen.variants import Choose, choose_for
 from arenite_codegen.vectors import Vectors, make_vectors
 
 __all__ = ["bundle"]
@@ -55,6 +56,7 @@ class _Stages:
     schedule: Schedule
     plan: Plan
     emitted: Emitted
+    choose: Choose
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,9 @@ def _plan_model(
     say("emit")
     network, schedule, plan = planned.network, planned.schedule, planned.plan
     flash = _left(flash_of(options.board, table_bytes(network, schedule, plan)), before)
-    return _Stages(model, symbol, graph, network, schedule, plan, emit(network, schedule, plan, symbol, flash))
+    choose = choose_for(options.board)
+    emitted = emit(network, schedule, plan, symbol, flash, choose)
+    return _Stages(model, symbol, graph, network, schedule, plan, emitted, choose)
 
 
 def _left(flash: Sequence[Memory], before: Sequence[Region]) -> list[Memory]:
@@ -279,7 +283,7 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
         "keep_input": one.network.keep_input,
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
-        "operators": operator_rows(one.graph, one.network, one.schedule),
+        "operators": operator_rows(one.graph, one.network, one.schedule, one.choose),
         "vectors": {
             "authority": golden.authority,
             "count": golden.count,

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 __all__ = ["BundleReport", "ModelReport", "OperatorReport", "RegionReport"]
 
@@ -19,6 +20,8 @@ class OperatorReport:
         macs: Multiply-accumulates of one inference.
         ring_rows: Rows of its output that exist at once; 0 if it needs no memory of its own.
         note: Why it has no kernel.
+        variant: Which implementation of the kernel the board and the layer allow; None if it needs none.
+        passed_over: Faster variants of the kernel, and why they cannot run it.
         model: Place of its model in the bundle.
     """
 
@@ -28,6 +31,8 @@ class OperatorReport:
     macs: int
     ring_rows: int
     note: str = ""
+    variant: str | None = None
+    passed_over: Mapping[str, str] = field(default_factory=dict)
     model: int = 0
 
 

@@ -7,14 +7,14 @@ those go first that are read most often.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from arenite_codegen.network import Network
+from arenite_codegen.network import Layer, Network
 from arenite_codegen.regions import ANYWHERE, Memory, Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.strips import stage_rows
@@ -25,6 +25,8 @@ __all__ = ["Constant", "ConstantArray", "Pool", "WEIGHTS_SECTION"]
 Array = npt.NDArray[Any]
 
 WEIGHTS_SECTION = ".rodata.arenite_weights"
+# Of an array, at least.
+ALIGNMENT_BYTES = 16
 _C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
 
 
@@ -47,6 +49,7 @@ class ConstantArray:
 
     region: Region
     section: str
+    alignment_bytes: int
     data: bytes
 
     @property
@@ -65,10 +68,19 @@ class Pool:
 
     Args:
         memories: The flash there is; in the first lies the code.
+        pack: From the plain parameters of a layer to those that its kernel reads.
     """
 
-    def __init__(self, network: Network, schedule: Schedule, memories: Sequence[Memory] = (ANYWHERE,)) -> None:
-        self._traffic = _traffic(network, schedule)
+    def __init__(
+        self,
+        network: Network,
+        schedule: Schedule,
+        memories: Sequence[Memory] = (ANYWHERE,),
+        pack: Callable[[Layer], Mapping[str, Any]] = lambda layer: layer.parameters,
+    ) -> None:
+        parts = [part for layer in network.layers for part in (layer, *(stage.layer for stage in layer.stages))]
+        self._packed = {id(part): pack(part) for part in parts}
+        self._traffic = _traffic(network, schedule, self.parameters)
         ranked = sorted(memories, key=lambda memory: memory.word_cycles)
         chosen = _distribute(self._traffic, ranked)
         self._memories = [m for i, m in enumerate(ranked) if i in chosen.values()] or ranked[:1]
@@ -76,28 +88,40 @@ class Pool:
         self._code_memory = memories[0]
         self._parts: list[list[bytes]] = [[] for _ in self._memories]
         self._words = [0] * len(self._memories)
+        self._alignment_bytes = [ALIGNMENT_BYTES] * len(self._memories)
         self._found: dict[bytes, int] = {}
 
-    def add(self, values: Array) -> Constant:
-        """The place of a constant of the network, which is added when it is new."""
+    def parameters(self, layer: Layer) -> Mapping[str, Any]:
+        """A layer's parameters as its kernel reads them; of a stage too."""
+        return self._packed[id(layer)]
+
+    def add(self, values: Array, alignment_bytes: int = 4) -> Constant:
+        """The place of a constant of the network, which is added when it is new or was not aligned so."""
         data = _words(values)
         region = self._region[data]
-        if data not in self._found:
+        if data not in self._found or 4 * self._found[data] % alignment_bytes:
+            self._align(region, alignment_bytes)
             self._found[data] = self._words[region]
             self._parts[region].append(data)
             self._words[region] += len(data) // 4
         return Constant(_C_TYPES[str(values.dtype)], region, self._found[data])
+
+    def _align(self, region: int, alignment_bytes: int) -> None:
+        padding = bytes(-4 * self._words[region] % alignment_bytes)
+        self._parts[region].append(padding)
+        self._words[region] += len(padding) // 4
+        self._alignment_bytes[region] = max(self._alignment_bytes[region], alignment_bytes)
 
     def arrays(self) -> list[ConstantArray]:
         """What was added, fastest region first."""
         return [self._array(i, memory) for i, memory in enumerate(self._memories)]
 
     def _array(self, index: int, memory: Memory) -> ConstantArray:
-        traffic = sum(self._traffic[data] for data in self._parts[index])
+        traffic = sum(self._traffic.get(data, 0) for data in self._parts[index])
         size = 4 * self._words[index]
         region = Region(memory.name, "weights", size, memory.capacity_bytes, traffic, memory.word_cycles)
         section = WEIGHTS_SECTION + ("" if memory == self._code_memory else f".{memory.name}")
-        return ConstantArray(region, section, b"".join(self._parts[index]))
+        return ConstantArray(region, section, self._alignment_bytes[index], b"".join(self._parts[index]))
 
 
 def _words(values: Array) -> bytes:
@@ -105,13 +129,15 @@ def _words(values: Array) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _traffic(network: Network, schedule: Schedule) -> dict[bytes, int]:
+def _traffic(
+    network: Network, schedule: Schedule, parameters: Callable[[Layer], Mapping[str, Any]]
+) -> dict[bytes, int]:
     """For each distinct constant the bytes that an inference reads of it."""
     steps, found = steps_run(schedule), dict[bytes, int]()
     for layer in network.layers:
         count = steps[layer.index]
         for part, calls in ((layer, count), *stage_rows(layer, count)):
-            for values in part.parameters.values():
+            for values in parameters(part).values():
                 if isinstance(values, np.ndarray):
                     data = _words(values)
                     found[data] = found.get(data, 0) + network.batch * len(data) * calls

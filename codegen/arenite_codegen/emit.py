@@ -17,6 +17,7 @@ from arenite_codegen.plan import Plan
 from arenite_codegen.regions import ANYWHERE, Memory, Region
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
+from arenite_codegen.variants import Choose, Variant, portable_choice
 
 __all__ = ["Emitted", "SINGLE_SYMBOL", "emit", "table_bytes"]
 
@@ -35,11 +36,12 @@ class Emitted:
     Attributes:
         files: C text by file name.
         symbol: Name of the model's `arenite_model_t`, and stem of its header.
-        kernels: Names of the kernels that the model calls, sorted.
+        kernels: C files of the kernels that the model calls, without prefix and suffix, sorted.
         weights_bytes: Constants: weights, biases, multipliers, tables.
         flash: The weights' regions, fastest first.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
         max_pointers: Most row pointers that one step hands to a kernel.
+        stage_kernels: Functions that chains call, with the kernels whose parameters they take.
     """
 
     files: Mapping[str, str]
@@ -49,6 +51,7 @@ class Emitted:
     flash: tuple[Region, ...]
     table_bytes: int
     max_pointers: int
+    stage_kernels: tuple[tuple[str, str], ...]
 
 
 class _RowTable:
@@ -74,18 +77,21 @@ def emit(
     plan: Plan,
     symbol: str = SINGLE_SYMBOL,
     flash: Sequence[Memory] = (ANYWHERE,),
+    choose: Choose = portable_choice,
 ) -> Emitted:
     """Render the model's C files.
 
     Args:
         symbol: Name of the model's `arenite_model_t`; several models with different names can be linked together.
         flash: Where weights may lie; in the first lies the code.
+        choose: Which variant of its kernel a layer gets.
     """
     source, weights = ("model.c", "weights.c") if symbol == SINGLE_SYMBOL else (f"{symbol}.c", f"{symbol}_weights.c")
-    pool = Pool(network, schedule, flash)
+    pool = Pool(network, schedule, flash, lambda layer: choose(layer).pack(layer))
     rows = _RowTable(plan)
-    layers = [_layer(network, schedule, plan, layer, pool, rows) for layer in network.layers]
-    kernels = _kernels(network)
+    layers = [_layer(network, schedule, plan, layer, pool, rows, choose) for layer in network.layers]
+    variants = _variants(network, choose)
+    kernels = tuple(sorted({file for variant in variants for file in variant.files}))
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
     arrays = pool.arrays()
     context: dict[str, Any] = {
@@ -101,7 +107,7 @@ def emit(
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
         "layers": layers,
         "steps": schedule.steps,
-        "kernels": kernels,
+        "functions": sorted({variant.function for variant in variants}),
         "row_fed": int(network.row_fed),
         "row_table": rows.units,
         "row_unit": plan.row_unit,
@@ -115,23 +121,25 @@ def emit(
     }
     used = tuple(array.region for array in arrays)
     tables = table_bytes(network, schedule, plan)
-    return Emitted(files, symbol, kernels, sum(region.bytes for region in used), used, tables, max_pointers)
+    size = sum(region.bytes for region in used)
+    return Emitted(files, symbol, kernels, size, used, tables, max_pointers, _stage_kernels(network, choose))
 
 
 def _layer(
-    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: Pool, rows: _RowTable
+    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: Pool, rows: _RowTable, choose: Choose
 ) -> dict[str, Any]:
     value = network.values[layer.output]
-    parameters = _parameters(layer, pool)
+    parameters = _parameters(layer, pool, choose)
     if layer.stages:
         parameters = {"stages": f"stages_{layer.index}", **parameters}
     return {
         "index": layer.index,
         "kernel": None if layer.kernel == FEED else layer.kernel,
+        "function": choose(layer).variant.function,
         "kind": layer.kind,
         "operator": layer.operator,
         "parameters": parameters,
-        "stages": [_stage(network, stage, pool) for stage in layer.stages],
+        "stages": [_stage(network, stage, pool, choose) for stage in layer.stages],
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
         "out_place": _word(rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output]),
         "out_row_bytes": value.row_bytes,
@@ -142,23 +150,33 @@ def _layer(
     }
 
 
-def _kernels(network: Network) -> tuple[str, ...]:
-    found = {layer.kernel for layer in network.layers} - {FEED}
-    if strips.KERNEL in found:
-        found.update(strips.STAGE_KERNELS)
-    return tuple(sorted(found))
+def _variants(network: Network, choose: Choose) -> list[Variant]:
+    """The variant of every layer and stage that calls a kernel."""
+    called = [layer for layer in network.layers if layer.kernel != FEED]
+    called += [stage.layer for layer in network.layers for stage in layer.stages]
+    return [choose(layer).variant for layer in called]
 
 
-def _parameters(layer: Layer, pool: Pool) -> dict[str, Any]:
-    return {name: pool.add(v) if isinstance(v, np.ndarray) else int(v) for name, v in layer.parameters.items()}
+def _stage_kernels(network: Network, choose: Choose) -> tuple[tuple[str, str], ...]:
+    chosen = [choose(stage.layer).variant for layer in network.layers for stage in layer.stages]
+    return tuple(sorted({(variant.function, variant.kernel) for variant in chosen}))
 
 
-def _stage(network: Network, stage: Stage, pool: Pool) -> dict[str, Any]:
+def _parameters(layer: Layer, pool: Pool, choose: Choose) -> dict[str, Any]:
+    alignment_bytes = choose(layer).variant.alignment_bytes
+    return {
+        name: pool.add(v, alignment_bytes) if isinstance(v, np.ndarray) else int(v)
+        for name, v in pool.parameters(layer).items()
+    }
+
+
+def _stage(network: Network, stage: Stage, pool: Pool, choose: Choose) -> dict[str, Any]:
     layer = stage.layer
+    geometry = {"buffer_offset": stage.buffer_offset, **strips.stage_geometry(network, layer)}
     return {
         "kernel": layer.kernel,
-        "parameters": _parameters(layer, pool),
-        "geometry": {"buffer_offset": stage.buffer_offset, **strips.stage_geometry(network, layer)},
+        "parameters": _parameters(layer, pool, choose),
+        "geometry": {**geometry, "kernel": f"ARENITE_STAGE_{choose(layer).variant.function}"},
     }
 
 

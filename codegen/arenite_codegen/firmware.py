@@ -55,6 +55,7 @@ def shared_files(models: Sequence[Emitted], plans: Sequence[Plan]) -> Mapping[st
         "arena_bytes": sum(part.bytes for part in parts),
         "largest": largest.symbol,
         "max_pointers": max(model.max_pointers for model in models),
+        "stage_kernels": sorted({pair for model in models for pair in model.stage_kernels}),
         "guards": any(plan.guards for plan in plans),
     }
     return {

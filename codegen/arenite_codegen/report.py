@@ -12,23 +12,27 @@ from arenite_codegen.placement import Block
 from arenite_codegen.plan import Place, Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
+from arenite_codegen.variants import Choose
 
 __all__ = ["arena_text", "guard_names", "operator_rows", "region_rows"]
 
 _BAR = 64
 
 
-def operator_rows(graph: Graph, network: Network, schedule: Schedule) -> list[dict[str, Any]]:
+def operator_rows(graph: Graph, network: Network, schedule: Schedule, choose: Choose) -> list[dict[str, Any]]:
     """One row for each operator of the file, in its order."""
     runs = {part.operator: (part, layer) for layer in network.layers for part in _parts(layer)}
     rows: list[dict[str, Any]] = []
     for operator in graph.operators:
         part, layer = runs.get(operator.index, (None, None))
+        choice = choose(part) if part else None
         rows.append(
             {
                 "index": operator.index,
                 "kind": operator.kind,
                 "kernel": part.kernel if part else None,
+                "variant": choice.variant.name if choice else None,
+                "passed_over": dict(choice.passed_over) if choice else {},
                 "macs": network.batch * part.macs if part else 0,
                 "ring_rows": schedule.ring_rows.get(part.output, 0) if part else 0,
                 "note": _chain_note(layer) if layer else _removal_note(network, operator.index),

@@ -20,7 +20,6 @@ from arenite_codegen.network import Layer, Mode, Network, Read, Role, Stage
 __all__ = [
     "Chain",
     "KERNEL",
-    "STAGE_KERNELS",
     "chains_of",
     "in_strips",
     "repeated_macs",
@@ -32,7 +31,7 @@ __all__ = [
 KERNEL = "strips_s8"
 MAX_STAGES = 4  # as ARENITE_STRIPS_S8_MAX_STAGES
 MAX_KERNEL_H = 8  # as ARENITE_STRIPS_S8_MAX_KERNEL_H
-STAGE_KERNELS = ("conv_2d_s8", "depthwise_conv_2d_s8")
+_STAGE_KERNELS = ("conv_2d_s8", "depthwise_conv_2d_s8")
 _MAX_BYTE, _MAX_SHORT = 0xFF, 0xFFFF
 
 Chain = tuple[int, ...]
@@ -81,7 +80,7 @@ def _out_channels(network: Network, layer: Layer) -> int:
 
 
 def stage_geometry(network: Network, layer: Layer) -> dict[str, int]:
-    """Fields of `arenite_stage_t`, pointers aside."""
+    """Fields of `arenite_stage_t` that say where a stage reads and writes."""
     rows, columns = _rows(layer), _columns(layer)
     return {
         "in_h": rows.size,
@@ -96,7 +95,6 @@ def stage_geometry(network: Network, layer: Layer) -> dict[str, int]:
         "dilation_w": columns.dilation,
         "pad_top": rows.pad,
         "pad_left": columns.pad,
-        "depthwise": int(layer.kernel == STAGE_KERNELS[1]),
     }
 
 
@@ -120,7 +118,7 @@ def chains_of(network: Network) -> list[Chain]:
 
 
 def _can_be_stage(network: Network, layer: Layer) -> bool:
-    if layer.kernel not in STAGE_KERNELS or layer.mode is not Mode.ROW or len(layer.reads) != 1:
+    if layer.kernel not in _STAGE_KERNELS or layer.mode is not Mode.ROW or len(layer.reads) != 1:
         return False
     read, value, output = layer.reads[0], network.values[layer.reads[0].value], network.values[layer.output]
     if read.whole or (read.rows, read.row_bytes) != (value.rows, value.row_bytes) or value.role is Role.CONSTANT:

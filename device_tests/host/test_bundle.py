@@ -17,6 +17,7 @@ from arenite.host_model import HostModel
 from arenite.reference import reference_name, reference_outputs
 from arenite_codegen import bundle
 from arenite_codegen.build import build
+from arenite_codegen.variants import VARIANTS
 from support.graphs import random_graph
 
 
@@ -63,9 +64,13 @@ def test_the_sbom_lists_the_same_files(model: Path, tmp_path: Path) -> None:
 
 
 def test_only_the_kernels_used_are_there(model: Path, tmp_path: Path) -> None:
-    bundle(model, "host", tmp_path / "b")
+    bundle(model, "qemu-riscv32", tmp_path / "b")
     names = {p.name for p in (tmp_path / "b" / "kernels").glob("*.c")}
     assert names == {"arenite_conv_2d_s8.c"}
+    report = bundle(model, "host", tmp_path / "b")
+    chosen = [v for v in VARIANTS["conv_2d_s8"] if v.name == report.operators[0].variant]
+    names = {p.name for p in (tmp_path / "b" / "kernels").glob("*.c")}
+    assert names == {f"arenite_{name}.c" for variant in chosen for name in variant.files}
 
 
 def test_a_host_bundle_computes_what_the_reference_computes(model: Path, tmp_path: Path) -> None:

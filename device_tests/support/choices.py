@@ -60,7 +60,7 @@ class Choices:
 
     def channels(self, limit: int = 33) -> int:
         """A channel count in [1, limit], often beside a vector length."""
-        edges = [count for count in (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33) if count <= limit]
+        edges = [count for count in (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 80, 128) if count <= limit]
         return self.pick(edges) if self.chance(60) else self.integer(1, limit)
 
     def batch(self) -> int:

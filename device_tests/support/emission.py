@@ -15,6 +15,7 @@ from pathlib import Path
 
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import parse_graph
+from arenite_codegen.boards import load_board
 from arenite_codegen.caller_memory import caller_memory
 from arenite_codegen.emit import Emitted, emit
 from arenite_codegen.legalise import legalise
@@ -23,8 +24,9 @@ from arenite_codegen.plan import make_plan
 from arenite_codegen.regions import ANYWHERE, Memory
 from arenite_codegen.schedule import make_schedule
 from arenite_codegen.strips import Chain, chains_of, in_strips
+from arenite_codegen.variants import VARIANTS, Choose, choose_for, portable_choice
 
-__all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "random_strips", "write_limits"]
+__all__ = ["KERNELS", "RUNTIME", "Emission", "emit_models", "kernel_sources", "limits_header", "random_strips"]
 
 FIRMWARE = Path(str(resources.files("arenite_firmware")))
 RUNTIME, KERNELS = FIRMWARE / "runtime", FIRMWARE / "kernels"
@@ -54,21 +56,31 @@ def kernel_sources() -> list[Path]:
     return sorted(KERNELS.glob("*.c"))
 
 
-def write_limits(folder: Path, guards: bool) -> None:
-    """Writes the header with what all models of a program share."""
-    lines = [f"#define ARENITE_MAX_POINTERS {MAX_POINTERS}", *(["#define ARENITE_GUARDS"] if guards else [])]
-    (folder / "arenite_limits.h").write_text("\n".join(lines) + "\n")
+def limits_header(guards: bool = False, max_pointers: int = MAX_POINTERS) -> str:
+    """An `arenite_limits.h` that serves all models: chains may call every variant of every convolution."""
+    kernels = ("conv_2d_s8", "depthwise_conv_2d_s8")
+    functions = " ".join(f"X({v.function}, {kernel})" for kernel in kernels for v in VARIANTS[kernel])
+    lines = [f"#define ARENITE_MAX_POINTERS {max_pointers}", f"#define ARENITE_STAGE_KERNELS(X) {functions}"]
+    return "\n".join([*lines, *(["#define ARENITE_GUARDS"] if guards else []), ""])
 
 
-def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> Emission:
-    """Writes every model's C below `folder`, with guard words if asked; chains of convolutions run in strips."""
+def emit_models(
+    models: Sequence[bytes], folder: Path, guards: bool = False, board: str | None = None
+) -> Emission:
+    """Writes every model's C below `folder`; chains of convolutions run in strips.
+
+    Args:
+        guards: Watch a word behind every block.
+        board: Whose variants of kernels to take; the portable ones without.
+    """
+    choose = choose_for(load_board(board)) if board else portable_choice
     sources: list[Path] = []
     includes: list[Path] = [folder, RUNTIME, KERNELS]
     numbers: dict[int, int] = {}
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, len(numbers), guards)
+            emitted = _emit(model, len(numbers), guards, choose)
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -76,12 +88,12 @@ def emit_models(models: Sequence[bytes], folder: Path, guards: bool = False) -> 
         sources += _write(emitted, home)
         includes.append(home)
         numbers[index] = len(numbers)
-    write_limits(folder, guards)
+    (folder / "arenite_limits.h").write_text(limits_header(guards))
     sources.append(_write_table(folder, len(numbers)))
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, number: int, guards: bool) -> Emitted:
+def _emit(model: bytes, number: int, guards: bool, choose: Choose) -> Emitted:
     network = legalise(parse_graph(model))
     network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
     if number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 12:
@@ -89,7 +101,7 @@ def _emit(model: bytes, number: int, guards: bool) -> Emitted:
     schedule = make_schedule(network)
     ram, flash = (_memories(number, words) for words in (100, 400))
     plan = make_plan(network, schedule, ram, guards)
-    emitted = emit(network, schedule, plan, f"m{number}", flash)
+    emitted = emit(network, schedule, plan, f"m{number}", flash, choose)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
     return emitted

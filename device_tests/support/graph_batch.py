@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from support.emission import KERNELS, RUNTIME, emit_models, kernel_sources, write_limits
+from support.emission import KERNELS, RUNTIME, emit_models, kernel_sources, limits_header
 from support.host_compiler import HostCompiler
 
-__all__ = ["GraphBatch", "GraphCrash", "prebuild"]
+__all__ = ["ISA_LEVELS", "GraphBatch", "GraphCrash", "prebuild"]
 
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
+# Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead.
+ISA_LEVELS = {"portable": 0, "plain": 0, "avx2": 1, "avx512": 2}
+_NO_SUCH_LEVEL = 5  # exit code of graph_runner.c
 _WORD = np.dtype(np.uint32)
 _STATUS = {
     1: "a byte outside the arena or outside a row was written",
@@ -34,7 +37,7 @@ class GraphCrash(Exception):
 
 def prebuild(compiler: HostCompiler, folder: Path, guards: bool = False) -> list[Path]:
     """Compiles what all batches share: the executor with its step hook, every kernel, the runner."""
-    write_limits(folder, guards)
+    (folder / "arenite_limits.h").write_text(limits_header(guards))
     includes = [folder, RUNTIME, KERNELS]
     sources = [*sorted(RUNTIME.glob("*.c")), *kernel_sources(), RUNNER]
     return compiler.compile(sources, includes, folder / "obj", "-DARENITE_ON_STEP")
@@ -48,20 +51,33 @@ class GraphBatch:
         compiler: Which compiler and sanitisers.
         prebuilt: Objects of kernels, of `prebuild`, so that they are compiled once for many batches.
         guards: Watch a word behind every block; `prebuilt` must do so too.
+        isa: A name of `ISA_LEVELS`.
     """
 
     def __init__(
-        self, models: Sequence[bytes], compiler: HostCompiler, prebuilt: Sequence[Path], guards: bool = False
+        self,
+        models: Sequence[bytes],
+        compiler: HostCompiler,
+        prebuilt: Sequence[Path],
+        guards: bool = False,
+        isa: str = "portable",
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="arenite-graphs-")
         root = Path(self._folder.name)
-        self._emission = emit_models(models, root, guards)
+        self._isa = str(ISA_LEVELS[isa])
+        self._emission = emit_models(models, root, guards, None if isa == "portable" else "host")
         self.refusals = self._emission.refusals
         objects = compiler.compile(self._emission.sources, self._emission.includes, root / "obj")
         self._program = root / "graphs"
         compiler.link([*objects, *prebuilt], self._program)
         self._errors = (root / "stderr").open("w+b")
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def can_run(self) -> bool:
+        """Whether this processor has the level of instructions."""
+        done = subprocess.run([self._program, self._isa], stdin=subprocess.DEVNULL, check=False)
+        return done.returncode != _NO_SUCH_LEVEL
 
     def run(
         self, model: int, inputs: Sequence[Array], outputs: Sequence[Array], offset: int, mode: int
@@ -99,7 +115,7 @@ class GraphBatch:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+                [self._program, self._isa], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
             )
         return self._process
 

@@ -10,6 +10,7 @@
  */
 #include "arenite.h"
 #include "arenite_guards.h"
+#include "arenite_host_isa.h"
 #include "arenite_limits.h"
 
 #include <stdint.h>
@@ -197,7 +198,12 @@ static int answer(uint32_t index, uint32_t offset, uint32_t mode) {
     return 1;
 }
 
-int main(void) {
+/* The first argument is the level of instructions, see arenite_host_isa.h. Ends with 5 on a processor without it. */
+int main(int count, char **arguments) {
+    const int32_t level = count > 1 ? atoi(arguments[1]) : 0;
+    if (arenite_host_cap_isa(level) != level) {
+        return 5;
+    }
     uint32_t request[3];
     while (fread(request, sizeof request, 1, stdin) == 1) {
         if (request[0] >= graph_model_count || request[1] > 15 ||

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random single-operator graphs, compiled for this machine, against TFLM's reference kernels, byte for byte.
 
-    python -m support.random_graphs_cli --count 5000 --seed 0 --sanitize
+    python -m support.random_graphs_cli --count 5000 --seed 0 --sanitize --isa avx2
 
 Every graph runs three input vectors; each runs as the firmware does, its arena 0, 4, 8 or 12 bytes off a
 16-byte boundary, and with each row in an allocation of its own at an offset of 0 to 15. A failure prints the
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from support.graph_batch import GraphBatch, GraphCrash, prebuild
+from support.graph_batch import ISA_LEVELS, GraphBatch, GraphCrash, prebuild
 from support.graphs import GraphCase, random_graph, random_graphs
 from support.host_compiler import HostCompiler, find_compiler
 from support.tflm import TflmModel
@@ -55,6 +55,7 @@ def check_graphs(
     prebuilt: Sequence[Path],
     batch: int = BATCH,
     guards: bool = False,
+    isa: str = "portable",
 ) -> Iterator[Result]:
     """Compares graphs, batch by batch; yields the running result after each.
 
@@ -64,13 +65,14 @@ def check_graphs(
         prebuilt: What all batches share, of `prebuild`.
         batch: Graphs in one program.
         guards: Watch a word behind every block; `prebuilt` must do so too.
+        isa: A name of `ISA_LEVELS`.
     """
     result = Result()
     for start in range(0, len(wanted), batch):
         part = [
             (f"{kind}:{seed}", seed, random_graph(kind, seed)) for kind, seed in wanted[start : start + batch]
         ]
-        check_cases(part, compiler, prebuilt, result, guards)
+        check_cases(part, compiler, prebuilt, result, guards, isa)
         yield result
 
 
@@ -80,10 +82,11 @@ def check_cases(
     prebuilt: Sequence[Path],
     result: Result | None = None,
     guards: bool = False,
+    isa: str = "portable",
 ) -> Result:
     """Compares one program's worth of cases, each with a name for messages and a seed for offsets."""
     result = result or Result()
-    with GraphBatch([case.model_bytes for _, _, case in cases], compiler, prebuilt, guards) as graphs:
+    with GraphBatch([case.model_bytes for _, _, case in cases], compiler, prebuilt, guards, isa) as graphs:
         for index, (name, seed, case) in enumerate(cases):
             if index in graphs.refusals:
                 result.refused[case.kind] += 1
@@ -129,6 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--compiler", choices=["gcc", "clang", "zig"])
+    parser.add_argument("--isa", choices=list(ISA_LEVELS), default="portable", help="which kernels")
     parser.add_argument("--only", metavar="KIND:SEED", help="one graph")
     arguments = parser.parse_args(argv)
     compiler = find_compiler(arguments.sanitize, arguments.compiler)
@@ -139,9 +143,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.only:
         kind, _, seed = arguments.only.partition(":")
         wanted = [(kind, int(seed))]
-    print(f"{len(wanted)} graphs, {compiler.name}, sanitisers: {compiler.sanitisers}")
+    print(f"{len(wanted)} graphs, {arguments.isa}, {compiler.name}, sanitisers: {compiler.sanitisers}")
     with tempfile.TemporaryDirectory(prefix="arenite-kernels-") as folder:
-        result = _report(check_graphs(wanted, compiler, prebuild(compiler, Path(folder))))
+        result = _report(check_graphs(wanted, compiler, prebuild(compiler, Path(folder)), isa=arguments.isa))
     print(result.summary())
     return 1 if result.failures else 0
 

@@ -210,7 +210,7 @@ def _draw_conv(
         reach = [max(1, (e - 1) // (k - 1)) if k > 1 else 3 for e, k in zip(shape[1:3], kernel, strict=True)]
         dilation = (min(window.dilation[0], reach[0]), min(window.dilation[1], reach[1]))
         window = Window(kernel, window.stride, dilation, padding)
-    channels = choices.channels()
+    channels = choices.channels(130 if choices.chance(25) else 33)
     terms = window.kernel[0] * window.kernel[1] * shape[3]
     return mac_quantisation(choices, terms, channels, per_channel=True), window, channels
 

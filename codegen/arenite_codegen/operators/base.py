@@ -25,7 +25,6 @@ __all__ = [
     "RowShape",
     "activation_range",
     "channel_multipliers",
-    "interleaved",
     "is_on_a_grid",
     "mac_parameters",
     "multiplier",
@@ -267,19 +266,6 @@ def mac_parameters(
         "act_min": act_min,
         "act_max": act_max,
     }
-
-
-# Output channels whose weights conv_2d_s8 reads interleaved.
-CONV_LANES = 4
-
-
-def interleaved(weights: Array) -> Array:
-    """Weights [out_c, taps...] as conv_2d_s8 reads them: [out_c/4][taps][4], the channels left over as they are."""
-    flat = weights.reshape(weights.shape[0], -1)
-    whole = flat.shape[0] // CONV_LANES * CONV_LANES
-    blocks = flat[:whole].reshape(-1, CONV_LANES, flat.shape[1]).transpose(0, 2, 1)
-    packed: Array = np.concatenate((blocks.ravel(), flat[whole:].ravel()))
-    return packed
 
 
 def padding(context: Context, size: int, kernel: int, stride: int, dilation: int, out: int) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from arenite_codegen.network import Layer
-from arenite_codegen.operators.base import Context, interleaved, refuse
+from arenite_codegen.operators.base import Context, refuse
 from arenite_codegen.operators.windowed import lower_windowed
 
 __all__ = ["lower"]
@@ -20,4 +20,4 @@ def lower(context: Context) -> Layer:
     if channels != in_c or context.rows(context.output).channels != out_c:
         raise refuse(context, f"grouped convolution ({channels} channels in, {in_c} a group) has no kernel")
     own = {"in_c": in_c, "out_c": out_c}
-    return lower_windowed(context, "conv_2d_s8", (kernel_h, kernel_w), weights, interleaved(weights), own)
+    return lower_windowed(context, "conv_2d_s8", (kernel_h, kernel_w), weights, own)

@@ -13,7 +13,7 @@ __all__ = ["lower"]
 
 
 def lower(context: Context) -> Layer:
-    """Output channel ic·multiplier + m reads input channel ic; weights stay [kernel_h][kernel_w][out_c]."""
+    """Output channel ic·multiplier + m reads input channel ic; weights become [out_c][kernel_h][kernel_w]."""
     weights = context.constant(1)
     if weights.ndim != 4 or weights.shape[0] != 1:
         raise refuse(context, f"its weights have the shape {weights.shape}, expected 1×h×w×channels")
@@ -24,4 +24,4 @@ def lower(context: Context) -> Layer:
         raise refuse(context, f"{in_c} input channels do not divide its {out_c} output channels")
     own = {"in_c": in_c, "depth_multiplier": depth_multiplier}
     by_channel = np.moveaxis(weights[0], -1, 0)
-    return lower_windowed(context, "depthwise_conv_2d_s8", (kernel_h, kernel_w), by_channel, weights[0], own)
+    return lower_windowed(context, "depthwise_conv_2d_s8", (kernel_h, kernel_w), by_channel, own)

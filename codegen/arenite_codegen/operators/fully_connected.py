@@ -10,7 +10,6 @@ from arenite_codegen.operators.base import (
     Array,
     Context,
     channel_multipliers,
-    interleaved,
     mac_parameters,
     multiplier,
     quantisation,
@@ -39,7 +38,7 @@ def lower(context: Context) -> Layer:
         out_rows=rows,
         macs=rows * weights.size,
         parameters={
-            "weights": interleaved(weights),
+            "weights": weights.reshape(out_c, 1, 1, depth),
             **mac_parameters(context, source, weights, _multipliers(context, out_c)),
             "in_w": 1,
             "in_c": depth,

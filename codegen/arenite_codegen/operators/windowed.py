@@ -51,7 +51,7 @@ def window_read(
 
 
 def lower_windowed(
-    context: Context, kernel: str, window: tuple[int, int], by_channel: Array, packed: Array, own: Mapping[str, int]
+    context: Context, kernel: str, window: tuple[int, int], by_channel: Array, own: Mapping[str, int]
 ) -> Layer:
     """A layer whose every output pixel sums products over a window of the input; a PAD before it is folded in.
 
@@ -59,7 +59,6 @@ def lower_windowed(
         kernel: Its name.
         window: Height and width.
         by_channel: int8 weights, output channel first.
-        packed: The same weights as the kernel reads them.
         own: Parameters that only this kernel has.
     """
     source, *before = context.build.through_pad(context)
@@ -74,7 +73,7 @@ def lower_windowed(
         reads=(read,),
         macs=rows_out.height * rows_out.width * by_channel.size,
         parameters={
-            "weights": packed,
+            "weights": by_channel,
             **mac_parameters(context, source, by_channel, scales),
             **geometry,
             "dilation_w": dilation[1],

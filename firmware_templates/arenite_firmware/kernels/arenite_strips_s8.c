@@ -31,22 +31,31 @@ static span_t clipped(span_t span, int32_t size) {
     return inside;
 }
 
-static void run_conv(const arenite_stage_t *stage, const part_t *part, const int8_t *const *rows,
-                     int8_t *out) {
-    arenite_conv_2d_s8_t own = *(const arenite_conv_2d_s8_t *)stage->params;
-    own.in_w = part->reads.last - part->reads.first + 1;
-    own.out_w = part->columns.last - part->columns.first + 1;
-    own.pad_left = part->reads.first - (part->columns.first * stage->stride_w - stage->pad_left);
-    arenite_conv_2d_s8(&own, rows, out, 0, NULL);
-}
+/* run_<function>: a stage's kernel on the columns of one strip. */
+#define RUN(function, kernel)                                                                                \
+    void arenite_##function(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,        \
+                            int32_t *scratch);                                                               \
+    static void run_##function(const arenite_stage_t *stage, const part_t *part, const int8_t *const *rows,  \
+                               int8_t *out) {                                                                \
+        arenite_##kernel##_t own = *(const arenite_##kernel##_t *)stage->params;                             \
+        own.in_w = part->reads.last - part->reads.first + 1;                                                 \
+        own.out_w = part->columns.last - part->columns.first + 1;                                            \
+        own.pad_left = part->reads.first - (part->columns.first * stage->stride_w - stage->pad_left);        \
+        arenite_##function(&own, rows, out, 0, NULL);                                                        \
+    }
+ARENITE_STAGE_KERNELS(RUN)
 
-static void run_depthwise(const arenite_stage_t *stage, const part_t *part, const int8_t *const *rows,
-                          int8_t *out) {
-    arenite_depthwise_conv_2d_s8_t own = *(const arenite_depthwise_conv_2d_s8_t *)stage->params;
-    own.in_w = part->reads.last - part->reads.first + 1;
-    own.out_w = part->columns.last - part->columns.first + 1;
-    own.pad_left = part->reads.first - (part->columns.first * stage->stride_w - stage->pad_left);
-    arenite_depthwise_conv_2d_s8(&own, rows, out, 0, NULL);
+static void run_kernel(const arenite_stage_t *stage, const part_t *part, const int8_t *const *rows,
+                       int8_t *out) {
+    switch (stage->kernel) {
+#define CASE(function, kernel)                                                                               \
+    case ARENITE_STAGE_##function:                                                                           \
+        run_##function(stage, part, rows, out);                                                              \
+        break;
+        ARENITE_STAGE_KERNELS(CASE)
+    default:
+        break;
+    }
 }
 
 /* Row `row` of what a stage makes for the next one. Only rows inside have a place in its buffer. */
@@ -84,11 +93,7 @@ static void run_stage(const arenite_strips_s8_t *p, const part_t *parts, int32_t
     if (index < p->count - 1) {
         to = buffer_row(stage, part, row, scratch);
     }
-    if (stage->depthwise) {
-        run_depthwise(stage, part, window, to);
-    } else {
-        run_conv(stage, part, window, to);
-    }
+    run_kernel(stage, part, window, to);
 }
 
 /* From the last stage back to the first: what each must make for one strip. */

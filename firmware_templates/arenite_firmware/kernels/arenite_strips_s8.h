@@ -7,8 +7,15 @@
 
 #include <stdint.h>
 
+#include "arenite_limits.h" /* generated: ARENITE_STAGE_KERNELS */
+
 #define ARENITE_STRIPS_S8_MAX_STAGES 4
 #define ARENITE_STRIPS_S8_MAX_KERNEL_H 8
+
+/* Which kernel a stage calls: ARENITE_STAGE_<function>. They are called by name, not through a pointer, so that a bound
+ * of the stack can be computed. */
+#define ARENITE_STAGE_ENTRY(function, kernel) ARENITE_STAGE_##function,
+enum { ARENITE_STAGE_KERNELS(ARENITE_STAGE_ENTRY) ARENITE_STAGE_COUNT };
 
 typedef struct {
     const void *params;     /* arenite_conv_2d_s8_t or arenite_depthwise_conv_2d_s8_t, of whole rows */
@@ -25,7 +32,7 @@ typedef struct {
     uint8_t dilation_w;
     uint8_t pad_top;
     uint8_t pad_left;
-    uint8_t depthwise; /* which kernel */
+    uint8_t kernel;
 } arenite_stage_t;
 
 typedef struct {

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels for computers: every level of instructions that this processor has gives the reference's bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from arenite.tflite_graph import parse_graph
+from arenite_codegen import bundle
+from arenite_codegen.boards import load_board
+from arenite_codegen.legalise import legalise
+from arenite_codegen.rounding import multiply_by_quantised_multiplier, wrap_int32
+from arenite_codegen.variants import VARIANTS, choose_for
+from arenite_codegen.variants.host import CONV_2D
+from support.emission import KERNELS
+from support.graph_batch import ISA_LEVELS
+from support.graphs import random_graph
+from support.host_compiler import HostCompiler, find_compiler
+from support.random_graphs_cli import check_graphs
+
+Array = npt.NDArray[Any]
+LEVELS = [name for name in ISA_LEVELS if name != "portable"]
+KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "PAD_CONV", "CONV_CHAIN")
+_CHANNELS, _IN_C = 48, 4
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The convolution for computers as a shared library."""
+    compiler = find_compiler(sanitise=False)
+    if compiler is None:
+        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
+    folder = tmp_path_factory.mktemp("host_kernels")
+    sources = [KERNELS / f"arenite_{name}.c" for name in CONV_2D.files]
+    objects = compiler.compile(sources, [KERNELS], folder, "-fPIC")
+    shared = folder / "kernels.so"
+    subprocess.run([*compiler.command, "-shared", *map(str, objects), "-o", str(shared)], check=True)
+    return ctypes.CDLL(str(shared))
+
+
+@pytest.fixture(params=LEVELS)
+def isa(request: pytest.FixtureRequest, library: ctypes.CDLL) -> Iterator[str]:
+    """A level, set in the library, or a skip on a processor without it."""
+    name = str(request.param)
+    if library.arenite_host_cap_isa(ISA_LEVELS[name]) != ISA_LEVELS[name]:
+        pytest.skip(f"this processor has no {name}")
+    yield name
+    library.arenite_host_cap_isa(max(ISA_LEVELS.values()))
+
+
+def test_random_graphs_equal_tflm(isa: str, compiler: HostCompiler, prebuilt: list[Path]) -> None:
+    wanted = [(kind, 500 + seed) for seed in range(16) for kind in KINDS] + [("MOBILE_BLOCKS", 500)]
+    result = list(check_graphs(wanted, compiler, prebuilt, isa=isa))[-1]
+    assert result.failures == []
+    assert sum(result.compared.values()) == len(wanted)
+
+
+class _Conv(ctypes.Structure):
+    """`arenite_conv_2d_s8_t`."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("weights", "bias", "multiplier", "shift")),
+        *((name, ctypes.c_int32) for name in ("in_w", "in_c", "out_w", "out_c", "kernel_h", "kernel_w")),
+        *((name, ctypes.c_int32) for name in ("stride_w", "dilation_w", "pad_left")),
+        *((name, ctypes.c_int16) for name in ("in_zero_point", "out_zero_point", "act_min", "act_max")),
+        ("per_channel", ctypes.c_uint8),
+    ]
+
+
+def _requantised(library: ctypes.CDLL, acc: Array, multiplier: Array, shift: Array, own: Mapping[str, int]) -> Array:
+    """What the convolution makes of these accumulators: its weights are 0, so its bias is the sum."""
+    plain = {
+        "weights": np.zeros((_CHANNELS, 1, 1, _IN_C), np.int8),
+        "bias": acc.astype(np.int32),
+        "multiplier": multiplier.astype(np.int32),
+        "shift": shift.astype(np.int8),
+        "in_zero_point": 0,
+        "kernel_h": 1,
+        "kernel_w": 1,
+        "in_c": _IN_C,
+        "out_zero_point": own["zero_point"],
+    }
+    packed = dict(CONV_2D.pack(plain))
+    arrays = {name: np.ascontiguousarray(packed[name]) for name in ("weights", "bias", "multiplier", "shift")}
+    params = _Conv(
+        **{name: values.ctypes.data for name, values in arrays.items()},
+        **dict.fromkeys(("in_w", "out_w", "kernel_h", "kernel_w", "stride_w", "dilation_w", "per_channel"), 1),
+        in_c=_IN_C,
+        out_c=_CHANNELS,
+        out_zero_point=own["zero_point"],
+        act_min=own["act_min"],
+        act_max=127,
+    )
+    pixel, out = np.zeros(_IN_C, np.int8), np.zeros(_CHANNELS, np.int8)
+    rows = (ctypes.c_void_p * 1)(pixel.ctypes.data)
+    library.arenite_conv_2d_s8_host(ctypes.byref(params), rows, ctypes.c_void_p(out.ctypes.data), 0, None)
+    return out
+
+
+def _near_ties(generator: np.random.Generator, multiplier: Array, shift: Array) -> Array:
+    """Accumulators whose result is near a byte, and as near as can be to the middle between two, or at int32's ends."""
+    wanted = generator.integers(-260, 260, multiplier.size) / 2
+    scale = multiplier.astype(np.float64) * 2.0 ** (shift.astype(np.float64) - 31)
+    near = np.rint(wanted / np.where(scale == 0, 1.0, scale)) + generator.integers(-2, 3, multiplier.size)
+    ends = generator.choice([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1], multiplier.size)
+    return np.where(generator.random(multiplier.size) < 0.1, ends, np.clip(near, -(2**31), 2**31 - 1)).astype(np.int64)
+
+
+@pytest.mark.parametrize("clamps_negative", [False, True])
+def test_requantisation_is_the_references(isa: str, library: ctypes.CDLL, clamps_negative: bool) -> None:
+    """Every shift, multipliers at their ends, sums at the ties of both roundings."""
+    generator = np.random.default_rng(5)
+    for round_ in range(300):
+        shift = generator.integers(-31, 31, _CHANNELS) if round_ % 2 else generator.integers(-12, 1, _CHANNELS)
+        multiplier = generator.integers(2**30, 2**31, _CHANNELS)
+        edges = generator.choice([0, 2**30, 2**30 + 1, 2**31 - 1], _CHANNELS)
+        multiplier = np.where(generator.random(_CHANNELS) < 0.3, edges, multiplier)
+        acc = _near_ties(generator, multiplier, shift)
+        zero_point = int(generator.integers(-128, 128))
+        act_min = zero_point if clamps_negative else -128
+        got = _requantised(library, acc, multiplier, shift, {"zero_point": zero_point, "act_min": act_min})
+        for a, m, s, byte in zip(acc.tolist(), multiplier.tolist(), shift.tolist(), got.tolist(), strict=True):
+            exact = wrap_int32(multiply_by_quantised_multiplier(a, m, s) + zero_point)
+            assert byte == min(max(exact, act_min), 127), (a, m, s, zero_point)
+
+
+def test_a_board_gets_the_variants_of_its_architecture(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(random_graph("CONV_2D", 8).model_bytes)
+    rows = {board: bundle(path, board, tmp_path / board, vectors=0).operators for board in ("host", "qemu-riscv32")}
+    assert rows["qemu-riscv32"][0].variant == "portable"
+    assert not rows["qemu-riscv32"][0].passed_over
+    assert rows["host"][0].variant in {"host", "host-taps"}
+
+
+def test_a_layer_that_no_fast_kernel_takes_says_why() -> None:
+    """Depthwise convolutions with a channel multiplier, and additions with a side broadcast over channels."""
+    choose, seen = choose_for(load_board("host")), set()
+    for kind in ("DEPTHWISE_CONV_2D", "ADD", "CONV_2D"):
+        for seed in range(60):
+            for layer in legalise(parse_graph(random_graph(kind, seed).model_bytes)).layers:
+                choice = choose(layer)
+                if layer.kernel in VARIANTS and choice.variant.name == "portable":
+                    faster = [v for v in VARIANTS[layer.kernel] if v.name != "portable"]
+                    assert dict(choice.passed_over) == {v.name: v.refusal(layer.parameters) for v in faster}
+                    assert all(choice.passed_over.values())
+                    seen.add(layer.kernel)
+    assert seen == {"depthwise_conv_2d_s8", "add_s8", "conv_2d_s8"}
