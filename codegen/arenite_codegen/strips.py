@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from arenite_codegen.network import Layer, Mode, Network, Read, Role, Stage
 
-__all__ = ["KERNEL", "Chain", "chains_of", "in_strips", "repeated_macs", "stage_geometry"]
+__all__ = ["Chain", "KERNEL", "chains_of", "in_strips", "repeated_macs", "stage_geometry"]
 
 KERNEL = "strips_s8"
 MAX_STAGES = 4  # as ARENITE_STRIPS_S8_MAX_STAGES
