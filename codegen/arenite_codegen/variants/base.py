@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PORTABLE", "Array", "Parameters", "Variant", "as_they_are", "never"]
+__all__ = ["Array", "PORTABLE", "Parameters", "Variant", "as_they_are", "never", "per_channel"]
 
 Array = npt.NDArray[Any]
 Parameters = Mapping[str, Any]

@@ -10,10 +10,23 @@
 #define BLOCK_WORD (ARENITE_BLOCK * ARENITE_WORD)
 
 /* 4 input bytes in every lane, moved by 128: VPDPBUSD multiplies unsigned bytes with signed ones. */
-ARENITE_AVX512_INLINE __m512i input_word(const int8_t *x) {
+ARENITE_AVX512_INLINE __m512i input_word(const int8_t *x, __m512i moves) {
     int32_t word;
     __builtin_memcpy(&word, x, sizeof word);
-    return _mm512_xor_si512(_mm512_set1_epi32(word), _mm512_set1_epi32((int32_t)0x80808080u));
+    return _mm512_xor_si512(_mm512_set1_epi32(word), moves);
+}
+
+/* acc + products of 4 bytes each, x unsigned. With many accumulators GCC copies them about unless it sees one operand that
+ * changes. */
+ARENITE_AVX512_INLINE __m512i dot(__m512i acc, __m512i x, __m512i w, const int blocks) {
+#if !defined(__clang__)
+    if (blocks > 2) {
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(x), "vm"(w));
+        return acc;
+    }
+#endif
+    (void)blocks;
+    return _mm512_dpbusd_epi32(acc, x, w);
 }
 
 /* 64 values of one pixel, clamped. */
@@ -91,16 +104,23 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
     const int8_t *w = p->weights + channel / ARENITE_BLOCK * pitch;
     const int8_t *const *pointers = t->pointers;
     __m512i acc[ARENITE_TILE_PIXELS][BLOCKS];
+    __m512i moves = _mm512_set1_epi8(-128);
+    __asm__("" : "+v"(moves)); /* keeps Clang from moving single words, before they are broadcast */
     ARENITE_UNROLL
-    for (int b = 0; b < blocks; b++) {
+    for (int i = 0; i < pixels; i++) {
         ARENITE_UNROLL
-        for (int i = 0; i < pixels; i++) {
+        for (int b = 0; b < blocks; b++) {
             acc[i][b] = _mm512_loadu_si512(bias + b * ARENITE_BLOCK);
         }
     }
     const int8_t *const *const end = pointers + (ptrdiff_t)t->segments * pixels;
     const ptrdiff_t bytes = (ptrdiff_t)ARENITE_WORD * t->words;
     do { /* neither loop is ever empty; GCC spills accumulators if it cannot see that */
+        const int8_t *x[ARENITE_TILE_PIXELS];
+        ARENITE_UNROLL
+        for (int i = 0; i < pixels; i++) {
+            x[i] = pointers[i];
+        }
         ptrdiff_t k = 0;
         do {
             __m512i weights[BLOCKS];
@@ -110,10 +130,10 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
             }
             ARENITE_UNROLL
             for (int i = 0; i < pixels; i++) {
-                const __m512i x = input_word(pointers[i] + k);
+                const __m512i word = input_word(x[i] + k, moves);
                 ARENITE_UNROLL
                 for (int b = 0; b < blocks; b++) {
-                    acc[i][b] = _mm512_dpbusd_epi32(acc[i][b], x, weights[b]);
+                    acc[i][b] = dot(acc[i][b], word, weights[b], blocks);
                 }
             }
             k += ARENITE_WORD;

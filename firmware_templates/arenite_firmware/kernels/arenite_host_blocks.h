@@ -27,8 +27,10 @@ static inline int32_t arenite_blocks(int32_t channels) {
     return (channels + ARENITE_BLOCK - 1) / ARENITE_BLOCK;
 }
 
-/* Before a loop over accumulators: without it GCC keeps them in memory. */
-#if defined(__GNUC__) && !defined(__clang__)
+/* Before a loop over accumulators: without it compilers keep them in memory. */
+#if defined(__clang__)
+#define ARENITE_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
 #define ARENITE_UNROLL _Pragma("GCC unroll 16")
 #else
 #define ARENITE_UNROLL
