@@ -25,6 +25,8 @@ _CPUS = {
     "riscv32": ("rv32imc", "rv32imac"),
     "host": ("native",),
 }
+# A place in the generated C has 4 bits for its region; the other half is for memory of the caller's.
+_MOST_REGIONS = 8
 
 T = TypeVar("T")
 
@@ -78,6 +80,8 @@ def _read_memory(board: Table, tables: list[Table]) -> tuple[MemoryRegion, ...]:
     for kind in ("flash", "ram"):
         if not any(region.kind == kind for region in regions):
             raise board.fail("memory", f"has no region of kind {kind!r}")
+        if sum(region.kind == kind for region in regions) > _MOST_REGIONS:
+            raise board.fail("memory", f"has more than {_MOST_REGIONS} regions of kind {kind!r}")
     if len({region.name for region in regions}) != len(regions):
         raise board.fail("memory", "has two regions of one name")
     ordered = sorted(regions, key=lambda region: region.origin)

@@ -11,8 +11,8 @@ from arenite_codegen.network import IoTensor, Network
 
 __all__ = ["caller_memory", "keep_inputs"]
 
-# A place has 4 bits for its region; a quarter of them stay for the arena's parts.
-MOST_CALLER_REGIONS = 12
+# A place in the generated C has 4 bits for its region; the other half is for the arena's parts.
+MOST_CALLER_REGIONS = 8
 
 
 def caller_memory(

@@ -37,7 +37,7 @@ def random_memories(seed: int, arena_bytes: int) -> list[Memory]:
 def random_case(seed: int) -> tuple[Network, Schedule]:
     """A random network, one in four with inputs or outputs in the caller's memory, one in four keeps its inputs."""
     network, chance = random_network(seed), random.Random(seed)
-    if chance.random() < 0.25 and len(network.inputs) + len(network.outputs) <= 12:
+    if chance.random() < 0.25 and len(network.inputs) + len(network.outputs) <= 8:
         network = caller_memory(network, inputs=chance.random() < 0.7, outputs=chance.random() < 0.5)
     if chance.random() < 0.25:
         network = keep_inputs(network)

@@ -96,7 +96,7 @@ def emit_models(
 def _emit(model: bytes, number: int, guards: bool, choose: Choose) -> Emitted:
     network = legalise(parse_graph(model))
     network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
-    if number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 12:
+    if number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 8:
         network = caller_memory(network, inputs=True, outputs=True)
     schedule = make_schedule(network)
     ram, flash = (_memories(number, words) for words in (100, 400))
