@@ -72,14 +72,14 @@ def arena_table(data: Path) -> list[str]:
     return lines
 
 
-def factor_table(data: Path) -> list[str]:
+def factor_table(data: Path, factors: tuple[float, ...] = FACTORS) -> list[str]:
     """MobileNetV2 when multiply-accumulates may run again."""
     lines = [
         "| `--max-mac-factor` | arena, frame inside | ×MACs | arena, rows fed | ×MACs |",
         "|--:|--:|--:|--:|--:|",
     ]
     with tempfile.TemporaryDirectory() as folder:
-        for factor in FACTORS:
+        for factor in factors:
             cells = [f"| {factor:.2f} "]
             for row_fed in (False, True):
                 report = arenite.bundle(
