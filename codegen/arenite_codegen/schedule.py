@@ -207,6 +207,8 @@ class _Run:
         row = self._made[output]
         # An overlaid row ends at the half step of the reads; another read of the same row in this step still keeps it.
         for read, needed, overlay in self._demands.rows[index][step]:
+            if not needed:
+                continue
             died = self._died[read]
             if overlay and writes:
                 for r in needed:

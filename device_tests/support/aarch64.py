@@ -38,7 +38,7 @@ class Aarch64Models:
     """
 
     def __init__(self, models: Sequence[bytes], folder: Path, mcpu: str) -> None:
-        emission = emit_models(models, folder, board="host")
+        emission = emit_models(models, folder, board="host", spread=False)
         assert not emission.refusals
         command = (sys.executable, "-m", "ziglang", "cc", *_TARGET, f"-mcpu={mcpu}")
         compiler = HostCompiler("zig", command, ("-O2", "-fno-sanitize=undefined"), "none")

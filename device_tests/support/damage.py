@@ -15,7 +15,7 @@ _ENDS = {
     "mean_s8": "(int8_t *)&scratch[p->channels]",
 }
 _WRAPPER = """
-void arenite_{kernel}(const void *params, const int8_t *const *rows, int8_t *out, int32_t step, int32_t *scratch) {{
+void arenite_{function}(const void *params, const int8_t *const *rows, int8_t *out, int32_t step, int32_t *scratch) {{
     const arenite_{kernel}_t *p = (const arenite_{kernel}_t *)params;
     sound(params, rows, out, step, scratch);
     if ({only_if}) {{
@@ -30,13 +30,18 @@ def damage_kernel(bundle: Path, kernel: str, past_the_end: int, only_if: str = "
     """Lets a kernel change one byte more after each of its steps.
 
     Args:
-        bundle: The bundle whose copy of the kernel is edited.
+        bundle: The bundle whose copy of the kernel, in every variant that it has, is edited.
         kernel: Its name.
         past_the_end: Which byte: 0 is the first behind the kernel's output row (or scratch), -1 the row's own last.
         only_if: A C condition over the kernel's arguments.
     """
-    source = bundle / "kernels" / f"arenite_{kernel}.c"
-    before, head, rest = source.read_text().partition(f"void arenite_{kernel}(")
-    assert head
-    wrapper = _WRAPPER.format(kernel=kernel, end=_ENDS[kernel], past_the_end=past_the_end, only_if=only_if)
-    source.write_text(f"{before}static void sound({rest}{wrapper}")
+    spoilt = 0
+    for source in (bundle / "kernels").glob(f"arenite_{kernel}*.c"):
+        function = source.stem.removeprefix("arenite_")
+        before, head, rest = source.read_text().partition(f"void arenite_{function}(const void *params,")
+        if head:
+            values = {"kernel": kernel, "function": function, "end": _ENDS[kernel]}
+            wrapper = _WRAPPER.format(**values, past_the_end=past_the_end, only_if=only_if)
+            source.write_text(f"{before}static void sound(const void *params,{rest}{wrapper}")
+            spoilt += 1
+    assert spoilt

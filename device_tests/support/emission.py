@@ -65,13 +65,14 @@ def limits_header(guards: bool = False, max_pointers: int = MAX_POINTERS) -> str
 
 
 def emit_models(
-    models: Sequence[bytes], folder: Path, guards: bool = False, board: str | None = None
+    models: Sequence[bytes], folder: Path, guards: bool = False, board: str | None = None, spread: bool = True
 ) -> Emission:
     """Writes every model's C below `folder`; chains of convolutions run in strips.
 
     Args:
         guards: Watch a word behind every block.
         board: Whose variants of kernels to take; the portable ones without.
+        spread: Two of three models lie in several memories, some of them the caller's; else each has one arena.
     """
     choose = choose_for(load_board(board)) if board else portable_choice
     sources: list[Path] = []
@@ -80,7 +81,7 @@ def emit_models(
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, len(numbers), guards, choose)
+            emitted = _emit(model, len(numbers), guards, choose, spread)
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -93,13 +94,13 @@ def emit_models(
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, number: int, guards: bool, choose: Choose) -> Emitted:
+def _emit(model: bytes, number: int, guards: bool, choose: Choose, spread: bool) -> Emitted:
     network = legalise(parse_graph(model))
     network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
-    if number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 8:
+    if spread and number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 8:
         network = caller_memory(network, inputs=True, outputs=True)
     schedule = make_schedule(network)
-    ram, flash = (_memories(number, words) for words in (100, 400))
+    ram, flash = (_memories(number if spread else 0, words) for words in (100, 400))
     plan = make_plan(network, schedule, ram, guards)
     emitted = emit(network, schedule, plan, f"m{number}", flash, choose)
     if emitted.max_pointers > MAX_POINTERS:
