@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from arenite.singlestream import machine
 
 import arenite
 from arenite.host_model import HostModel
+from arenite.machine import machine
 from arenite.reference import reference_outputs
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
