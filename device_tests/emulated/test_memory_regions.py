@@ -111,10 +111,12 @@ def test_a_small_network_lies_in_the_fastest_memory_alone(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("base", "change"), [(REGIONS, ("length = 0x10000", "length = 0x7000")), (PSRAM, ("", ""))])
 def test_the_ranking_agrees_with_loads_and_stores(tmp_path: Path, base: str, change: tuple[str, str]) -> None:
     """Traffic counts the rows that kernels are handed; here the emulator counts every access that they make."""
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed; in clang's code Unicorn's hooks miss most accesses")
     path = tmp_path / "short.tflite"
     path.write_bytes(residual_network(size=64, width=24, blocks=1))
     report = bundle(path, changed_board(tmp_path, base, change), tmp_path / "b", vectors=1)
-    build(tmp_path / "b")
+    build(tmp_path / "b", "gcc")
     accesses = count_accesses(tmp_path / "b")
     fast, slow = (r for r in report.regions if r.holds == "arena")
     assert set(accesses) == {fast.name, slow.name}
@@ -172,12 +174,13 @@ def count_accesses(folder: Path) -> Counter[str]:
     def count(engine: object, kind: int, address: int, size: int, value: int, name: str) -> None:
         found[name] += size
 
+    # Before anything runs: code that was translated without a hook keeps running without it.
+    for name, (start, stop) in buffers.items():
+        hook = unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE
+        board._engine.hook_add(hook, count, name, start, stop - 1)
     with open_device(board.stream, timeout_s=60) as device:
-        data = (folder / "vectors" / "input_000.bin").read_bytes()
-        device.load(0, data)
-        for name, (start, stop) in buffers.items():
-            hook = unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE
-            board._engine.hook_add(hook, count, name, start, stop - 1)
+        device.load(0, (folder / "vectors" / "input_000.bin").read_bytes())
+        found.clear()
         device.run(timeout_s=300)
     return found
 
