@@ -14,7 +14,7 @@ from typing import TypeVar
 from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Uart
 from arenite_codegen.board_table import Table
 
-__all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "UARTS", "read_board"]
+__all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "MOST_REGIONS", "UARTS", "read_board"]
 
 UARTS = {"cmsdk": "uart_cmsdk.c", "16550": "uart_16550.c", "host": "uart_host.c"}
 COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "none": "counter_none.c"}
@@ -26,7 +26,7 @@ _CPUS = {
     "host": ("native",),
 }
 # A place in the generated C has 4 bits for its region; the other half is for memory of the caller's.
-_MOST_REGIONS = 8
+MOST_REGIONS = 8
 
 T = TypeVar("T")
 
@@ -80,8 +80,8 @@ def _read_memory(board: Table, tables: list[Table]) -> tuple[MemoryRegion, ...]:
     for kind in ("flash", "ram"):
         if not any(region.kind == kind for region in regions):
             raise board.fail("memory", f"has no region of kind {kind!r}")
-        if sum(region.kind == kind for region in regions) > _MOST_REGIONS:
-            raise board.fail("memory", f"has more than {_MOST_REGIONS} regions of kind {kind!r}")
+        if sum(region.kind == kind for region in regions) > MOST_REGIONS:
+            raise board.fail("memory", f"has more than {MOST_REGIONS} regions of kind {kind!r}")
     if len({region.name for region in regions}) != len(regions):
         raise board.fail("memory", "has two regions of one name")
     ordered = sorted(regions, key=lambda region: region.origin)

@@ -21,7 +21,7 @@ from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
-from arenite_codegen.firmware import shared_buffers, shared_files, shared_flash, symbols_of
+from arenite_codegen.firmware import Shared, shared_files, symbols_of
 from arenite_codegen.fit import check_fit, flash_of, ram_of
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import IoTensor, Network
@@ -34,7 +34,7 @@ from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.staging import Staging, output_folder
-from arenite_codegen.variants import Choose, choose_for
+from arenite_codegen.variants import choose_for
 from arenite_codegen.vectors import Vectors, make_vectors
 
 __all__ = ["bundle"]
@@ -46,8 +46,8 @@ _GUARDS = ("arenite_guards.h", "arenite_guards.c")
 
 
 @dataclass(frozen=True)
-class _Stages:
-    """One model on its way."""
+class _Source:
+    """One model before anything is known of the others."""
 
     model: Path
     symbol: str
@@ -55,8 +55,13 @@ class _Stages:
     network: Network
     schedule: Schedule
     plan: Plan
+
+
+@dataclass(frozen=True)
+class _Stages(_Source):
+    """One model as it goes into the bundle."""
+
     emitted: Emitted
-    choose: Choose
 
 
 @dataclass(frozen=True)
@@ -122,11 +127,12 @@ def bundle(
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
         options = _Options(target, caller_inputs, caller_outputs, keep_input, max_mac_factor, guards)
-        models: list[_Stages] = []
-        for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True):
-            say = _prefixed(step.note, path, len(paths))
-            models.append(_plan_model(path, symbol, rows, options, shared_flash([one.emitted for one in models]), say))
-        report = _bundle(models, target, place, arena_bytes, vectors, step.note)
+        planned = [
+            _plan_model(path, symbol, rows, options, _prefixed(step.note, path, len(paths)))
+            for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
+        ]
+        step.note("emit")
+        report = _bundle(_emitted(planned, target), target, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
 
@@ -166,9 +172,9 @@ def _bundle(
 ) -> BundleReport:
     where = " + ".join(str(one.model) for one in models)
     emitted = [one.emitted for one in models]
-    buffers = shared_buffers([one.plan for one in models])
-    needed = sum(buffer.bytes for buffer in buffers if buffer.holds == "arena")
-    check_fit(target, buffers, shared_flash(emitted), sum(one.table_bytes for one in emitted), where)
+    shared = Shared.of(emitted, [one.plan for one in models])
+    needed = shared.arena_bytes
+    check_fit(target, shared.buffers, shared.flash, sum(one.table_bytes for one in emitted), where)
     if arena_bytes is not None and needed > arena_bytes:
         raise DoesNotFitError(
             f"the model needs an arena of {needed:,} bytes, {arena_bytes:,} are allowed "
@@ -180,14 +186,13 @@ def _bundle(
     golden = [make_vectors(one.model.read_bytes(), one.graph, vectors) for one in models]
     say("write")
     with Staging(place) as folder:
-        manifest = _write(folder, target, models, golden)
+        manifest = _write(folder, target, models, golden, shared)
     return _report(place, manifest)
 
 
 def _plan_model(
-    model: Path, symbol: str, row_fed: bool, options: _Options, before: Sequence[Region], say: Callable[[str], None]
-) -> _Stages:
-    """Plan one model; `before` is the flash that the weights of others take."""
+    model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]
+) -> _Source:
     say("read")
     graph = read_graph(model)
     say("legalise")
@@ -197,19 +202,25 @@ def _plan_model(
     network = caller_memory(network, options.caller_inputs, options.caller_outputs)
     say("plan")
     planned = plan_network(network, options.max_mac_factor, ram_of(options.board), options.guards)
-    say("emit")
-    network, schedule, plan = planned.network, planned.schedule, planned.plan
-    flash = _left(flash_of(options.board, table_bytes(network, schedule, plan)), before)
-    choose = choose_for(options.board)
-    emitted = emit(network, schedule, plan, symbol, flash, choose)
-    return _Stages(model, symbol, graph, network, schedule, plan, emitted, choose)
+    return _Source(model, symbol, graph, planned.network, planned.schedule, planned.plan)
 
 
-def _left(flash: Sequence[Memory], before: Sequence[Region]) -> list[Memory]:
-    taken = {region.name: region.bytes for region in before}
-    return [
+def _emitted(models: Sequence[_Source], board: Board) -> list[_Stages]:
+    """Each model's C; its weights get the flash that the tables of all models and the weights before it leave."""
+    flash = flash_of(board, sum(table_bytes(one.network, one.schedule, one.plan) for one in models))
+    stages = []
+    for one in models:
+        emitted = emit(one.network, one.schedule, one.plan, one.symbol, flash, choose_for(board))
+        flash = _left(flash, emitted.flash)
+        stages.append(_Stages(**vars(one), emitted=emitted))
+    return stages
+
+
+def _left(flash: Sequence[Memory], weights: Sequence[Region]) -> tuple[Memory, ...]:
+    taken = {region.name: region.bytes for region in weights}
+    return tuple(
         replace(memory, capacity_bytes=max(0, memory.capacity_bytes - taken.get(memory.name, 0))) for memory in flash
-    ]
+    )
 
 
 def _is_bundle(place: Path) -> bool:
@@ -221,10 +232,11 @@ def _is_bundle(place: Path) -> bool:
     return {"format", "board"} <= known and not known.isdisjoint({"models", "model_sha256"})
 
 
-def _write(folder: Path, board: Board, models: Sequence[_Stages], golden: Sequence[Vectors]) -> dict[str, Any]:
+def _write(
+    folder: Path, board: Board, models: Sequence[_Stages], golden: Sequence[Vectors], shared: Shared
+) -> dict[str, Any]:
     kernels = tuple(sorted({kernel for one in models for kernel in one.emitted.kernels}))
-    buffers = shared_buffers([one.plan for one in models])
-    generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models]))
+    generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models], shared))
     for one in models:
         generated |= one.emitted.files
     for name, text in generated.items():
@@ -240,10 +252,10 @@ def _write(folder: Path, board: Board, models: Sequence[_Stages], golden: Sequen
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "board": board.name,
-        "arena_bytes": sum(buffer.bytes for buffer in buffers if buffer.holds == "arena"),
+        "arena_bytes": shared.arena_bytes,
         "weights_bytes": sum(one.emitted.weights_bytes for one in models),
         "table_bytes": sum(one.emitted.table_bytes for one in models),
-        "regions": region_rows([*buffers, *shared_flash([one.emitted for one in models])]),
+        "regions": region_rows([*shared.buffers, *shared.flash]),
         "guards": guards,
         "models": entries,
         "sources": sources,
@@ -283,7 +295,7 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
         "keep_input": one.network.keep_input,
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
-        "operators": operator_rows(one.graph, one.network, one.schedule, one.choose),
+        "operators": operator_rows(one.graph, one.network, one.schedule, choose_for(board)),
         "vectors": {
             "authority": golden.authority,
             "count": golden.count,

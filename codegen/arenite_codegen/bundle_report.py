@@ -19,7 +19,7 @@ class OperatorReport:
         kernel: The kernel that runs it; None if it needs none.
         macs: Multiply-accumulates of one inference.
         ring_rows: Rows of its output that exist at once; 0 if it needs no memory of its own.
-        note: Why it has no kernel.
+        note: Why it has no kernel, or in which chain it runs.
         variant: Which implementation of the kernel the board and the layer allow; None if it needs none.
         passed_over: Faster variants of the kernel, and why they cannot run it.
         model: Place of its model in the bundle.
@@ -67,7 +67,7 @@ class ModelReport:
         name: Its file's name.
         symbol: Its name in C.
         sha256: Digest of its file.
-        arena_bytes: All the RAM that it needs while it runs, inputs and outputs included.
+        arena_bytes: All the RAM that it needs while it runs, inputs and outputs included but for the caller's.
         arena_lower_bound_bytes: Rows alive at the worst moment of its schedule: no placement needs less.
         weights_bytes: Constants in flash.
         row_fed: The input comes row by row and is not in the arena.
@@ -93,7 +93,8 @@ class BundleReport:
 
     Attributes:
         model_sha256: Digest of the model file; of several, the digest of their digests in order.
-        arena_bytes: All the RAM that the models need, one at a time: that of the largest.
+        arena_bytes: All the RAM that the models need, one at a time, without the caller's memory: in each memory that
+            of the largest.
         arena_lower_bound_bytes: The largest of the models' lower bounds.
         weights_bytes: Constants in flash, of all models.
         code_bytes, stack_bytes: Known after `build`.

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite_codegen.network import Layer, Network
-from arenite_codegen.regions import ANYWHERE, Memory, Region
+from arenite_codegen.regions import Memory, Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.strips import stage_rows
 from arenite_codegen.traffic import read_bytes, steps_run
@@ -75,8 +75,8 @@ class Pool:
         self,
         network: Network,
         schedule: Schedule,
-        memories: Sequence[Memory] = (ANYWHERE,),
-        pack: Callable[[Layer], Mapping[str, Any]] = lambda layer: layer.parameters,
+        memories: Sequence[Memory],
+        pack: Callable[[Layer], Mapping[str, Any]],
     ) -> None:
         parts = [part for layer in network.layers for part in (layer, *(stage.layer for stage in layer.stages))]
         self._packed = {id(part): pack(part) for part in parts}
@@ -117,7 +117,7 @@ class Pool:
         return [self._array(i, memory) for i, memory in enumerate(self._memories)]
 
     def _array(self, index: int, memory: Memory) -> ConstantArray:
-        traffic = sum(self._traffic.get(data, 0) for data in self._parts[index])
+        traffic = sum(moved for data, moved in self._traffic.items() if self._region[data] == index)
         size = 4 * self._words[index]
         region = Region(memory.name, "weights", size, memory.capacity_bytes, traffic, memory.word_cycles)
         section = WEIGHTS_SECTION + ("" if memory == self._code_memory else f".{memory.name}")

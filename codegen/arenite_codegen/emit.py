@@ -100,7 +100,7 @@ def emit(
         "arena_bytes": plan.arena_bytes,
         "batch": network.batch,
         "regions": plan.regions,
-        "one_arena": len(plan.arena) == 1 and symbol == "arenite_model",
+        "one_arena": len(plan.arena) == 1 and symbol == SINGLE_SYMBOL,
         "counters_place": _word(plan.counters),
         "inputs": [_io(io, plan) for io in network.inputs],
         "outputs": [_io(io, plan) for io in network.outputs],
@@ -185,13 +185,14 @@ def _read(
 ) -> dict[str, Any]:
     value = network.values[read.value]
     constant = pool.add(value.data) if value.data is not None else None
-    if constant or read.value not in plan.rows:
-        place = Place(0, 0) if constant else plan.values[read.value]
-        # A value that is divided otherwise than its producer does lies in memory as a whole: its ring is all of it.
-        own = (read.rows, read.row_bytes) == (value.rows, value.row_bytes) and not constant
-        ring_rows = schedule.ring_rows[read.value] if own else read.rows
-    else:
+    if constant is not None:
+        place, ring_rows = Place(0, 0), read.rows
+    elif read.value in plan.rows:
         place, ring_rows = rows.first[read.value], 0
+    else:
+        # A value that is divided otherwise than its producer does lies in memory as a whole: its ring is all of it.
+        own = (read.rows, read.row_bytes) == (value.rows, value.row_bytes)
+        place, ring_rows = plan.values[read.value], schedule.ring_rows[read.value] if own else read.rows
     return {
         "constant": constant,
         "place": _word(place),

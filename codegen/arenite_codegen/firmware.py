@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
+from arenite_codegen.board_schema import MOST_REGIONS
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted
 from arenite_codegen.plan import Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.render import render
 
-__all__ = ["shared_buffers", "shared_files", "shared_flash", "symbols_of"]
+__all__ = ["Shared", "shared_files", "symbols_of"]
 
 _MOST_CHARACTERS = 40
-# A place in C has 4 bits for its region, all ones apart.
-MOST_REGIONS = 15
 _NAME = re.compile(r"\barenite_\w+")
 
 
@@ -41,18 +40,44 @@ def symbols_of(models: Sequence[Path]) -> list[str]:
     return symbols
 
 
-def shared_files(models: Sequence[Emitted], plans: Sequence[Plan]) -> Mapping[str, str]:
+@dataclass(frozen=True)
+class Shared:
+    """The memory of models that take turns.
+
+    Attributes:
+        buffers: Of each memory the largest part of an arena, then of what else it holds.
+        flash: The weights of all models, by memory.
+    """
+
+    buffers: tuple[Region, ...]
+    flash: tuple[Region, ...]
+
+    @classmethod
+    def of(cls, models: Sequence[Emitted], plans: Sequence[Plan]) -> Shared:
+        """What these models need together."""
+        return cls(_shared_buffers(plans), _shared_flash(models))
+
+    @property
+    def arena(self) -> tuple[Region, ...]:
+        """The arena's parts."""
+        return tuple(buffer for buffer in self.buffers if buffer.holds == "arena")
+
+    @property
+    def arena_bytes(self) -> int:
+        """All of them."""
+        return sum(part.bytes for part in self.arena)
+
+
+def shared_files(models: Sequence[Emitted], plans: Sequence[Plan], shared: Shared) -> Mapping[str, str]:
     """Generated files that belong to all models together, by name."""
-    buffers = shared_buffers(plans)
-    parts = [buffer for buffer in buffers if buffer.holds == "arena"]
     largest = max(zip(models, plans, strict=True), key=lambda pair: pair[1].arena_bytes)[0]
     context = {
         "models": models,
-        "buffers": buffers,
-        "memory": [[_buffer_of(buffers, region) for region in plan.regions] for plan in plans],
+        "buffers": shared.buffers,
+        "memory": [[_buffer_of(shared.buffers, region) for region in plan.regions] for plan in plans],
         "most_regions": max(len(plan.regions) for plan in plans),
-        "one_arena": len(parts) == 1,
-        "arena_bytes": sum(part.bytes for part in parts),
+        "one_arena": len(shared.arena) == 1,
+        "arena_bytes": shared.arena_bytes,
         "largest": largest.symbol,
         "max_pointers": max(model.max_pointers for model in models),
         "stage_kernels": sorted({pair for model in models for pair in model.stage_kernels}),
@@ -65,8 +90,7 @@ def shared_files(models: Sequence[Emitted], plans: Sequence[Plan]) -> Mapping[st
     }
 
 
-def shared_buffers(plans: Sequence[Plan]) -> tuple[Region, ...]:
-    """The memory of models that take turns: of each memory the largest part of an arena, and of what else it holds."""
+def _shared_buffers(plans: Sequence[Plan]) -> tuple[Region, ...]:
     found: dict[tuple[str, str], list[Region]] = {}
     for plan in plans:
         for region in plan.regions:
@@ -75,7 +99,7 @@ def shared_buffers(plans: Sequence[Plan]) -> tuple[Region, ...]:
     return tuple(_together(found[key], max) for key in arena_first)
 
 
-def shared_flash(models: Sequence[Emitted]) -> tuple[Region, ...]:
+def _shared_flash(models: Sequence[Emitted]) -> tuple[Region, ...]:
     """The weights of all models, by memory."""
     found: dict[str, list[Region]] = {}
     for model in models:

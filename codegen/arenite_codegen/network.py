@@ -128,6 +128,11 @@ class Layer:
     repeated_macs: int = 0
     stages: tuple[Stage, ...] = ()
 
+    @property
+    def parts(self) -> tuple[Layer, ...]:
+        """The layers that run in it: a chain's stages, or itself."""
+        return tuple(stage.layer for stage in self.stages) or (self,)
+
 
 @dataclass(frozen=True)
 class Stage:

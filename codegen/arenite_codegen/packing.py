@@ -8,6 +8,7 @@ when the RAM that it saves is worth its table, or when it alone fits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arenite_codegen.network import Network
@@ -15,7 +16,7 @@ from arenite_codegen.placement import Block, forbidden_differences, live_profile
 from arenite_codegen.row_placement import place_rows
 from arenite_codegen.schedule import Schedule
 
-__all__ = ["Packing", "least_bytes", "pack"]
+__all__ = ["Packing", "least_bytes", "pack", "row_table_bytes"]
 
 # A byte of RAM is worth this many of flash: about the ratio of the two on microcontrollers.
 FLASH_PER_RAM = 4
@@ -35,10 +36,10 @@ class Packing:
     offsets: tuple[int, ...]
     rows: dict[int, tuple[int, ...]]
 
-    @property
-    def table_bytes(self) -> int:
-        """Flash that the row table takes."""
-        return 2 * sum(map(len, self.rows.values()))
+
+def row_table_bytes(rows: Mapping[int, tuple[int, ...]]) -> int:
+    """Flash that the table of scattered rows' offsets takes."""
+    return 2 * sum(map(len, rows.values()))
 
 
 def least_bytes(network: Network, blocks: list[Block]) -> int:
@@ -61,7 +62,7 @@ def pack(network: Network, schedule: Schedule, blocks: list[Block], capacity_byt
     scattered = _scattered(network, schedule, blocks, bound, unit) if size > bound else None
     if scattered is None or scattered.bytes >= rings.bytes:
         return rings
-    is_worth_it = FLASH_PER_RAM * (rings.bytes - scattered.bytes) > scattered.table_bytes
+    is_worth_it = FLASH_PER_RAM * (rings.bytes - scattered.bytes) > row_table_bytes(scattered.rows)
     alone_fits = scattered.bytes <= capacity_bytes < rings.bytes
     return scattered if is_worth_it or alone_fits else rings
 

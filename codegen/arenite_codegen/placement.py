@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite_codegen.network import Network, Role
-from arenite_codegen.schedule import Schedule
+from arenite_codegen.schedule import Schedule, bytes_over_time
 
 __all__ = [
     "ALIGNMENT",
@@ -81,18 +81,14 @@ def make_blocks(network: Network, schedule: Schedule) -> list[Block]:
     for layer, (first, last) in sorted(timeline.scratch.items()):
         size, nothing = network.layers[layer].scratch_bytes, np.zeros_like(first)
         blocks.append(Block(f"scratch of layer {layer}", None, layer, size, nothing, nothing + size, first, last))
-    blocks.append(_whole("row counters", None, None, COUNTER_BYTES * len(network.layers), -1, timeline.end))
+    blocks.append(_whole("row counters", None, COUNTER_BYTES * len(network.layers), -1, timeline.end))
     return blocks
 
 
 def live_profile(blocks: list[Block]) -> Ints:
     """Bytes of the blocks' pieces that are alive at each half step, from the one before the first."""
-    change = np.zeros(max((int(b.died.max()) for b in blocks), default=0) + 3, np.int64)
-    for block in blocks:
-        sizes = block.stop - block.start
-        np.add.at(change, block.born + 1, sizes)
-        np.add.at(change, block.died + 2, -sizes)
-    return change.cumsum()
+    end = max((int(b.died.max()) for b in blocks), default=0)
+    return bytes_over_time(((b.born, b.died, b.stop - b.start) for b in blocks), end)
 
 
 def lives_throughout(network: Network, index: int) -> bool:
@@ -100,15 +96,15 @@ def lives_throughout(network: Network, index: int) -> bool:
     return network.batch > 1 and network.values[index].role in (Role.INPUT, Role.OUTPUT)
 
 
-def _whole(name: str, value: int | None, layer: int | None, size: int, born: int, died: int) -> Block:
+def _whole(name: str, value: int | None, size: int, born: int, died: int) -> Block:
     one = [np.array([x], np.int64) for x in (0, size, born, died)]
-    return Block(name, value, layer, size, one[0], one[1], one[2], one[3])
+    return Block(name, value, None, size, one[0], one[1], one[2], one[3])
 
 
 def _value_block(network: Network, schedule: Schedule, index: int) -> Block:
     value, timeline = network.values[index], schedule.timeline
     if lives_throughout(network, index):
-        return _whole(value.name, index, None, value.items * value.bytes, -1, timeline.end)
+        return _whole(value.name, index, value.items * value.bytes, -1, timeline.end)
     ring = schedule.ring_rows[index]
     start = (np.arange(len(timeline.born[index]), dtype=np.int64) % ring) * value.row_bytes
     return Block(

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arenite_codegen.guards import Guard, guarded, guards_of
 from arenite_codegen.network import Network
-from arenite_codegen.packing import least_bytes
+from arenite_codegen.packing import least_bytes, row_table_bytes
 from arenite_codegen.placement import Block, Place, make_blocks
 from arenite_codegen.regions import ANYWHERE, Memory, Region, Share, distribute
 from arenite_codegen.row_placement import row_unit
@@ -56,7 +56,7 @@ class Plan:
     @property
     def table_bytes(self) -> int:
         """Flash that the row table takes."""
-        return 2 * sum(map(len, self.rows.values()))
+        return row_table_bytes(self.rows)
 
 
 def make_plan(
@@ -72,12 +72,13 @@ def make_plan(
     blocks = make_blocks(network, schedule)
     if guards:
         blocks = [guarded(block) for block in blocks]
-    traffic = block_traffic(network, schedule, blocks)
+    moved = value_traffic(network, schedule)
+    traffic = block_traffic(network, schedule, blocks, moved)
     bound = least_bytes(network, blocks)
     unit = row_unit(bound)
     shares = distribute(network, schedule, blocks, traffic, memories, unit)
     arena = tuple(_part(share, traffic) for share in shares)
-    callers = _caller_regions(network, schedule, arena, memories)
+    callers = _caller_regions(network, moved, arena, memories)
     places = {
         i: Place(region, offset)
         for region, share in enumerate(shares)
@@ -114,14 +115,14 @@ def _part(share: Share, traffic: list[int]) -> Region:
 
 
 def _caller_regions(
-    network: Network, schedule: Schedule, arena: tuple[Region, ...], memories: Sequence[Memory]
+    network: Network, traffic: Mapping[int, int], arena: tuple[Region, ...], memories: Sequence[Memory]
 ) -> dict[int, Region]:
     """A region for each value in the caller's memory.
 
     Where that will lie is the caller's choice. Named is the fastest memory that has room for it beside the arena, or
     else the emptiest: there the application of the bundle has its buffer.
     """
-    traffic, found = value_traffic(network, schedule), dict[int, Region]()
+    found: dict[int, Region] = {}
     free = {m.name: m.capacity_bytes - sum(part.bytes for part in arena if part.name == m.name) for m in memories}
     ranked = sorted(memories, key=lambda memory: memory.word_cycles)
     named = [(f"input {i}", io.value) for i, io in enumerate(network.inputs)]

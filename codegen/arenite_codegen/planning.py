@@ -10,7 +10,7 @@ then given back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from arenite_codegen.network import Network
 from arenite_codegen.packing import FLASH_PER_RAM
 from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.regions import ANYWHERE, Memory
-from arenite_codegen.schedule import Schedule, SegmentCosts, live_bytes, make_schedule, schedule_with
-from arenite_codegen.strips import KERNEL, Chain, chains_of, in_strips, repeated_macs
+from arenite_codegen.schedule import Schedule, SegmentCosts, Times, live_bytes, make_schedule, schedule_with
+from arenite_codegen.strips import Chain, chains_of, in_strips, out_width, repeated_macs
+from arenite_codegen.traffic import steps_run
 
 __all__ = ["Planned", "mac_factor", "plan_network"]
 
@@ -74,9 +75,7 @@ def _price(planned: Planned) -> tuple[int, int]:
 
 def mac_factor(network: Network, schedule: Schedule) -> float:
     """MACs that the schedule runs, over those of the network; counted step by step."""
-    steps = dict.fromkeys(range(len(network.layers)), 0)
-    for layer, count in schedule.steps:
-        steps[layer] += count
+    steps = steps_run(schedule)
     run = sum((layer.macs + layer.repeated_macs) / layer.steps * steps[layer.index] for layer in network.layers)
     once = sum(layer.macs for layer in network.layers)
     return run / once if once else 1.0
@@ -84,12 +83,12 @@ def mac_factor(network: Network, schedule: Schedule) -> float:
 
 @dataclass(frozen=True)
 class _State:
-    """Chains taken so far, the schedule that they give, and how high its peaks are."""
+    """Chains taken so far, the schedule that they give, and the bytes alive at each half step."""
 
     widths: Widths
     network: Network
     schedule: Schedule
-    roughness: float
+    alive: Times
 
 
 class _Search:
@@ -108,39 +107,40 @@ class _Search:
 
     def found(self) -> list[_State]:
         """The last and lowest states of the search: what can be placed best is not always the lowest."""
-        states = [self._state({}, self._network, self._first)]
+        states = [_state({}, self._network, self._first)]
         while (better := self._improved(states[-1])) is not None:
             states.append(better)
-        return [self._without_useless(state) for state in states[1:][-_KEPT_STATES:]]
+        kept = [self._without_useless(state) for state in states[1:][-_KEPT_STATES:]]
+        # What is left of two states may be the same, or nothing: then it is the whole network's.
+        return list({frozenset(state.widths.items()): state for state in kept if state.widths}.values())
 
     def _widths_of(self, chain: Chain) -> Iterator[int]:
-        out_w = int(self._network.layers[chain[-1]].parameters["out_w"])
+        out_w = out_width(self._network.layers[chain[-1]])
         parts = 1
         while parts == 1 or -(-out_w // parts) >= _FEWEST_COLUMNS:
             yield -(-out_w // parts)
             parts *= 2
 
-    def _state(self, widths: Widths, network: Network, schedule: Schedule) -> _State:
-        alive = live_bytes(network, schedule.timeline) / max(1, self._first.live_bytes)
-        return _State(widths, network, schedule, float(np.sum(alive**_POWER)))
+    def _roughness(self, state: _State) -> float:
+        """How high the peaks are, the highest counting most."""
+        return float(np.sum((state.alive / max(1, self._first.live_bytes)) ** _POWER))
 
     def _improved(self, state: _State) -> _State | None:
         at_peak = self._values_at_peak(state)
-        best, best_gain = None, 0.0
+        best, best_gain, roughness = None, 0.0, self._roughness(state)
         for chain in self._options:
             inner = {self._network.layers[i].output for i in chain[:-1]}
             if inner & at_peak:
                 for candidate in self._with(state, chain):
                     repeated = self._total(candidate.widths) - self._total(state.widths)
-                    gain = (state.roughness - candidate.roughness) / max(repeated, 1)
+                    gain = (roughness - self._roughness(candidate)) / max(repeated, 1)
                     if candidate.schedule.live_bytes <= state.schedule.live_bytes and gain > best_gain:
                         best, best_gain = candidate, gain
         if best is None:
             return None
         schedule = make_schedule(best.network, self._costs)
-        if schedule.live_bytes < best.schedule.live_bytes:
-            return self._state(best.widths, best.network, schedule)
-        return best
+        is_lower = schedule.live_bytes < best.schedule.live_bytes
+        return _state(best.widths, best.network, schedule) if is_lower else best
 
     def _with(self, state: _State, chain: Chain) -> Iterator[_State]:
         """The state with one more chain, at every width that the allowance pays for."""
@@ -151,13 +151,10 @@ class _Search:
             if state.widths.get(chain) == width or self._total(widths) > self._allowance:
                 continue
             network = in_strips(self._network, widths)
-            # The order of rows does not depend on the width, only the size of the scratch does.
             if schedule is None:
                 made = {layer.output for layer in network.layers}
                 schedule = schedule_with(network, [v for v in state.schedule.materialised if v in made])
-            peak = int(live_bytes(network, schedule.timeline).max())
-            resized = Schedule(schedule.steps, schedule.ring_rows, schedule.materialised, schedule.timeline, peak)
-            yield self._state(widths, network, resized)
+            yield _state(widths, network, schedule)
 
     def _total(self, widths: Widths) -> int:
         return sum(self._repeats[chain, width] for chain, width in widths.items())
@@ -165,12 +162,11 @@ class _Search:
     def _values_at_peak(self, state: _State) -> set[int]:
         """What is alive at the dearest moment, values inside running chains included."""
         timeline = state.schedule.timeline
-        moment = int(live_bytes(state.network, timeline).argmax()) - 1
+        moment = int(state.alive.argmax()) - 1
         found = {v for v, born in timeline.born.items() if np.any((born <= moment) & (timeline.died[v] >= moment))}
         for index, (first, last) in timeline.scratch.items():
-            layer = state.network.layers[index]
-            if layer.kernel == KERNEL and np.any((first <= moment) & (last >= moment)):
-                found.update(stage.layer.output for stage in layer.stages[:-1])
+            if np.any((first <= moment) & (last >= moment)):
+                found.update(stage.layer.output for stage in state.network.layers[index].stages[:-1])
         return found
 
     def _without_useless(self, state: _State) -> _State:
@@ -178,7 +174,13 @@ class _Search:
         for chain in sorted(state.widths, key=lambda c: -self._repeats[c, state.widths[c]]):
             widths = {c: w for c, w in state.widths.items() if c != chain}
             network = in_strips(self._network, widths)
-            schedule = schedule_with(network, state.schedule.materialised)
-            if schedule.live_bytes <= state.schedule.live_bytes:
-                state = self._state(widths, network, schedule)
+            without = _state(widths, network, schedule_with(network, state.schedule.materialised))
+            if without.schedule.live_bytes <= state.schedule.live_bytes:
+                state = without
         return state
+
+
+def _state(widths: Widths, network: Network, schedule: Schedule) -> _State:
+    # The order of rows does not depend on the widths of strips, only the size of the scratch does.
+    alive = live_bytes(network, schedule.timeline)
+    return _State(widths, network, replace(schedule, live_bytes=int(alive.max())), alive)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from arenite.tflite_graph import Graph, printable
@@ -21,7 +22,7 @@ _BAR = 64
 
 def operator_rows(graph: Graph, network: Network, schedule: Schedule, choose: Choose) -> list[dict[str, Any]]:
     """One row for each operator of the file, in its order."""
-    runs = {part.operator: (part, layer) for layer in network.layers for part in _parts(layer)}
+    runs = {part.operator: (part, layer) for layer in network.layers for part in layer.parts}
     rows: list[dict[str, Any]] = []
     for operator in graph.operators:
         part, layer = runs.get(operator.index, (None, None))
@@ -39,11 +40,6 @@ def operator_rows(graph: Graph, network: Network, schedule: Schedule, choose: Ch
             }
         )
     return rows
-
-
-def _parts(layer: Layer) -> list[Layer]:
-    """The operators that a layer runs."""
-    return [stage.layer for stage in layer.stages] or [layer]
 
 
 def _chain_note(layer: Layer) -> str:
@@ -71,18 +67,7 @@ def region_rows(regions: Sequence[Region]) -> list[dict[str, Any]]:
 
     The cycles are modelled.
     """
-    return [
-        {
-            "name": region.name,
-            "holds": region.holds,
-            "bytes": region.bytes,
-            "capacity_bytes": region.capacity_bytes,
-            "traffic_bytes": region.traffic_bytes,
-            "word_cycles": region.word_cycles,
-            "modelled_cycles": region.traffic_cycles,
-        }
-        for region in regions
-    ]
+    return [{**asdict(region), "modelled_cycles": region.traffic_cycles} for region in regions]
 
 
 def arena_text(network: Network, schedule: Schedule, plan: Plan) -> str:

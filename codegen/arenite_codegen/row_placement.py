@@ -24,7 +24,7 @@ __all__ = ["RowPlacement", "place_rows", "row_unit"]
 # A row's offset is 16 bits of units.
 MAX_UNITS = 0xFFFF
 TRIES = 24
-# Compared pairs of rows that planning may spend in all, and at most in one order.
+# Compared pairs of rows that one packing may spend in all, and at most in one order.
 EFFORT = 100_000_000
 EFFORT_OF_ONE = 4_000_000_000
 

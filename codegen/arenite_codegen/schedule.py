@@ -3,7 +3,7 @@
 
 Rows are made on demand: to make a row, a layer first asks for the rows that it reads. A few values are *materialised*,
 which means made as a whole before anything after them starts; between two of them the network runs depth first. Each
-row is made exactly once, so a schedule never repeats a multiply-accumulate.
+row is made exactly once; only inside a chain of convolutions that runs in strips may something be computed twice.
 
 Only values through which everything passes (no skip connection runs beside them) are candidates. They cut the network
 into independent segments, so the best choice is a path over the candidates whose dearest segment is cheapest, and is
@@ -15,7 +15,7 @@ Time counts half steps: step t reads at 2t and writes at 2t + 1. A row that an e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -24,7 +24,17 @@ import numpy.typing as npt
 
 from arenite_codegen.network import FEED, Layer, Mode, Network, Role
 
-__all__ = ["Schedule", "SegmentCosts", "Timeline", "live_bytes", "make_schedule", "read_as_a_whole", "schedule_with"]
+__all__ = [
+    "Schedule",
+    "SegmentCosts",
+    "Timeline",
+    "Times",
+    "bytes_over_time",
+    "live_bytes",
+    "make_schedule",
+    "read_as_a_whole",
+    "schedule_with",
+]
 
 _POWER = 8
 # Steps that the search may simulate; deep networks with many rows then look less far ahead.
@@ -99,7 +109,7 @@ def _schedule(network: Network, demands: _Demands, chosen: Sequence[int]) -> Sch
     outputs = [io.value for io in network.outputs]
     # Rows of a fed input that nobody reads must still be taken from the caller.
     rest = [layer.output for layer in network.layers if layer.kernel == FEED]
-    timeline = simulate(network, demands, [*chosen, *outputs, *rest], kept=[*outputs, *_kept_inputs(network)])
+    timeline = simulate(network, demands, [*chosen, *outputs, *rest], kept=outputs)
     ring_rows = {
         value.index: _ring_rows(network, timeline, value.index)
         for value in network.values
@@ -107,10 +117,6 @@ def _schedule(network: Network, demands: _Demands, chosen: Sequence[int]) -> Sch
     }
     steps = tuple((layer, len(list(run))) for layer, run in groupby(timeline.order))
     return Schedule(steps, ring_rows, tuple(chosen), timeline, live_peak(network, timeline))
-
-
-def _kept_inputs(network: Network) -> list[int]:
-    return [io.value for io in network.inputs] if network.keep_input else []
 
 
 class _Demands:
@@ -149,7 +155,7 @@ def simulate(
     """Make the targets one after the other, each as a whole, everything before them on demand.
 
     Args:
-        kept: Values that the caller reads afterwards.
+        kept: Values that the caller reads afterwards, beside inputs that the network keeps.
         ready: Values that exist already, beside the network's inputs; nothing before them is made.
     """
     state = _Run(network, demands)
@@ -158,7 +164,8 @@ def simulate(
             state.is_there(value.index)
     for target in targets:
         state.make(target)
-    return state.timeline(kept)
+    inputs = [io.value for io in network.inputs] if network.keep_input else []
+    return state.timeline([*kept, *inputs])
 
 
 class _Run:
@@ -249,16 +256,25 @@ def live_peak(network: Network, timeline: Timeline) -> int:
 
 def live_bytes(network: Network, timeline: Timeline) -> Times:
     """Bytes of rows and scratch alive at each half step, from the one before the first; not of the caller's memory."""
-    change = np.zeros(timeline.end + 4, np.int64)
-    for value, born in timeline.born.items():
-        if value in network.caller_values:
-            continue
-        size = network.values[value].row_bytes
+    lives: list[tuple[Times, Times, int | Times]] = [
+        (born, timeline.died[value], network.values[value].row_bytes)
+        for value, born in timeline.born.items()
+        if value not in network.caller_values
+    ]
+    lives += [(*times, network.layers[layer].scratch_bytes) for layer, times in timeline.scratch.items()]
+    return bytes_over_time(lives, timeline.end)
+
+
+def bytes_over_time(lives: Iterable[tuple[Times, Times, int | Times]], end: int) -> Times:
+    """Bytes alive at each half step until `end`, from the one before the first.
+
+    Args:
+        lives: First and last half steps of pieces, and their bytes.
+    """
+    change = np.zeros(end + 4, np.int64)
+    for born, died, size in lives:
         np.add.at(change, born + 1, size)
-        np.add.at(change, timeline.died[value] + 2, -size)
-    for layer, (first, last) in timeline.scratch.items():
-        np.add.at(change, first + 1, network.layers[layer].scratch_bytes)
-        np.add.at(change, last + 2, -network.layers[layer].scratch_bytes)
+        np.add.at(change, died + 2, np.negative(size))
     alive: Times = change.cumsum()
     return alive
 
@@ -361,7 +377,7 @@ def _reach(network: Network, cuts: list[int]) -> int:
 
 def _segment_cost(network: Network, demands: _Demands, begin: int | None, targets: list[int]) -> int:
     ready = frozenset() if begin is None else frozenset({begin})
-    timeline = simulate(network, demands, targets, [*targets, *_kept_inputs(network)], ready)
+    timeline = simulate(network, demands, targets, targets, ready)
     if begin is not None and not network.keep_input:
         for io in network.inputs:
             timeline.born.pop(io.value, None)

@@ -19,16 +19,16 @@ from arenite_codegen.network import Layer, Mode, Network, Read, Role, Stage
 
 __all__ = [
     "Chain",
-    "KERNEL",
     "chains_of",
     "in_strips",
+    "out_width",
     "repeated_macs",
     "stage_geometry",
     "stage_rows",
     "strip_count",
 ]
 
-KERNEL = "strips_s8"
+_KERNEL = "strips_s8"
 MAX_STAGES = 4  # as ARENITE_STRIPS_S8_MAX_STAGES
 MAX_KERNEL_H = 8  # as ARENITE_STRIPS_S8_MAX_KERNEL_H
 _STAGE_KERNELS = ("conv_2d_s8", "depthwise_conv_2d_s8")
@@ -71,12 +71,13 @@ def _columns(layer: Layer) -> _Axis:
     return _Axis(p["kernel_w"], p["stride_w"], p["dilation_w"], p["pad_left"], p["in_w"])
 
 
-def _out_width(layer: Layer) -> int:
+def out_width(layer: Layer) -> int:
+    """Pixels of an output row of a convolution or a chain."""
     return int(layer.parameters["out_w"])
 
 
 def _out_channels(network: Network, layer: Layer) -> int:
-    return network.values[layer.output].row_bytes // _out_width(layer)
+    return network.values[layer.output].row_bytes // out_width(layer)
 
 
 def stage_geometry(network: Network, layer: Layer) -> dict[str, int]:
@@ -123,7 +124,7 @@ def _can_be_stage(network: Network, layer: Layer) -> bool:
     read, value, output = layer.reads[0], network.values[layer.reads[0].value], network.values[layer.output]
     if read.whole or (read.rows, read.row_bytes) != (value.rows, value.row_bytes) or value.role is Role.CONSTANT:
         return False
-    rows, columns, out_w = _rows(layer), _columns(layer), _out_width(layer)
+    rows, columns, out_w = _rows(layer), _columns(layer), out_width(layer)
     small = (rows.stride, rows.dilation, rows.pad, columns.kernel, columns.stride, columns.dilation, columns.pad)
     sizes = (rows.size, columns.size, int(layer.parameters["in_c"]), _out_channels(network, layer))
     fits = rows.kernel <= MAX_KERNEL_H and max(small) <= _MAX_BYTE and max(sizes) <= _MAX_SHORT
@@ -158,33 +159,38 @@ def stage_rows(layer: Layer, steps: int) -> list[tuple[Layer, int]]:
 
 def strip_count(layer: Layer) -> int:
     """Strips of an output row; 1 of a layer that is no chain."""
-    return -(-_out_width(layer) // int(layer.parameters["strip_w"])) if layer.stages else 1
+    return -(-out_width(layer) // int(layer.parameters["strip_w"])) if layer.stages else 1
 
 
 def repeated_macs(network: Network, chain: Chain, width: int) -> int:
     """Multiply-accumulates that a chain runs beyond those of its layers."""
     layers = [network.layers[i] for i in chain]
+    return _repeated(layers, _made(layers, width))
+
+
+def _repeated(layers: list[Layer], made: list[tuple[Ints, Ints]]) -> int:
     run = sum(
-        layer.macs // (layer.steps * _out_width(layer)) * int(rows.sum()) * int(columns.sum())
-        for layer, (rows, columns) in zip(layers, _made(layers, width), strict=True)
+        layer.macs // (layer.steps * out_width(layer)) * int(rows.sum()) * int(columns.sum())
+        for layer, (rows, columns) in zip(layers, made, strict=True)
     )
     return run - sum(layer.macs for layer in layers)
 
 
 def _merged(network: Network, chain: Chain, width: int) -> Layer:
     layers = [network.layers[i] for i in chain]
+    made = _made(layers, width)
     stages, scratch = [], 0
-    for layer, (rows, columns) in zip(layers[:-1], _made(layers, width), strict=False):
+    for layer, (rows, columns) in zip(layers[:-1], made, strict=False):
         stages.append(Stage(layer, scratch))
         scratch += -(-int(rows.max() * columns.max()) * _out_channels(network, layer) // 4) * 4
     return replace(
         layers[-1],
-        kernel=KERNEL,
+        kernel=_KERNEL,
         reads=(_window(layers),),
-        parameters={"count": len(layers), "out_w": _out_width(layers[-1]), "strip_w": width},
+        parameters={"count": len(layers), "out_w": out_width(layers[-1]), "strip_w": width},
         scratch_bytes=scratch,
         macs=sum(layer.macs for layer in layers),
-        repeated_macs=repeated_macs(network, chain, width),
+        repeated_macs=_repeated(layers, made),
         stages=(*stages, Stage(layers[-1], 0)),
     )
 
@@ -193,7 +199,7 @@ def _made(layers: list[Layer], width: int) -> list[tuple[Ints, Ints]]:
     """For each stage, how many rows it makes for each output row, and how many columns for each strip."""
     rows, columns = _row_spans(layers), _strips(layers, width)
     return [
-        (_inside(of_rows, layer.steps), _inside(of_columns, _out_width(layer)))
+        (_inside(of_rows, layer.steps), _inside(of_columns, out_width(layer)))
         for layer, of_rows, of_columns in zip(layers, rows, columns, strict=True)
     ]
 
@@ -206,7 +212,7 @@ def _row_spans(layers: list[Layer]) -> Iterator[tuple[Ints, Ints]]:
 
 def _strips(layers: list[Layer], width: int) -> Iterator[tuple[Ints, Ints]]:
     """For each stage, first and last column that it makes for each strip."""
-    out_w = _out_width(layers[-1])
+    out_w = out_width(layers[-1])
     first = np.arange(0, out_w, width)
     axes = [_columns(layer) for layer in layers]
     return reversed(list(_backwards(axes, first, np.minimum(first + width, out_w) - 1, clip=True)))

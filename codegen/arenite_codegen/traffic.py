@@ -10,6 +10,7 @@ in a register, so the figure ranks blocks and is no count of loads. What the cal
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from arenite_codegen.network import FEED, Layer, Mode, Network, Read, Role
 from arenite_codegen.placement import COUNTER_BYTES, Block
@@ -32,9 +33,11 @@ def read_bytes(read: Read, steps: int) -> int:
     return read.row_bytes * sum(len(list(read.needed(step))) for step in range(steps))
 
 
-def block_traffic(network: Network, schedule: Schedule, blocks: list[Block]) -> list[int]:
-    """Bytes that an inference, the whole batch, reads and writes in each block."""
-    steps, values = steps_run(schedule), value_traffic(network, schedule)
+def block_traffic(
+    network: Network, schedule: Schedule, blocks: list[Block], values: Mapping[int, int]
+) -> list[int]:
+    """Bytes that an inference, the whole batch, reads and writes in each block; in values as `value_traffic` says."""
+    steps = steps_run(schedule)
     uses = {layer.index: steps[layer.index] * strip_count(layer) for layer in network.layers}
     scratch = {layer.index: 2 * layer.scratch_bytes * uses[layer.index] for layer in network.layers}
     counters = COUNTER_BYTES * (2 * sum(steps.values()) + len(network.layers))

@@ -39,7 +39,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def proven(model: Path, board: str | Path, folder: Path, on: str = "unicorn", **options: Any) -> BundleReport:
+def proven(
+    model: Path | list[Path], board: str | Path, folder: Path, on: str = "unicorn", **options: Any
+) -> BundleReport:
     """Bundles, builds and verifies; the outputs must be identical."""
     report = bundle(model, board, folder, vectors=2, **options)
     build(folder)
@@ -144,6 +146,19 @@ def test_weights_are_spread_over_flash(model: Path, tmp_path: Path) -> None:
     assert [r.name for r in whole.regions if r.holds == "weights"] == ["flash"]
     assert verify(tmp_path / "b").instructions == verify(tmp_path / "c").instructions
     assert fast.traffic_bytes + slow.traffic_bytes == constant_traffic(model)
+
+
+def test_two_models_share_memories(model: Path, tmp_path: Path) -> None:
+    """The tables of both lie beside the code; weights that then find no room there lie in external flash."""
+    other = tmp_path / "other.tflite"
+    other.write_bytes(residual_network(size=64, width=24, blocks=1))
+    small = changed_board(tmp_path, REGIONS, ("length = 0x200000", "length = 0x10000"))
+    report = proven([model, other], small, tmp_path / "b")
+    parts = {(r.name, r.holds): r for r in report.regions}
+    assert {name for name, holds in parts if holds == "weights"} == {"flash", "external-flash"}
+    assert sum(r.bytes for r in report.regions if r.holds == "weights") == report.weights_bytes
+    for part in parts.values():
+        assert part.bytes <= part.capacity_bytes
 
 
 def constant_traffic(model: Path) -> int:

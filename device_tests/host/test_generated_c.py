@@ -15,7 +15,7 @@ import pytest
 from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from arenite_codegen.emit import emit
-from arenite_codegen.firmware import shared_files
+from arenite_codegen.firmware import Shared, shared_files
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
 from arenite_codegen.render import c_string
@@ -35,9 +35,10 @@ def compiler(name: str) -> list[str]:
     return COMPILERS[name]
 
 
+@pytest.mark.parametrize("guards", [False, True])
 @pytest.mark.parametrize("name", COMPILERS)
-def test_hand_written_c_has_no_warnings(name: str, tmp_path: Path) -> None:
-    (tmp_path / "arenite_limits.h").write_text(limits_header(9))
+def test_hand_written_c_has_no_warnings(name: str, guards: bool, tmp_path: Path) -> None:
+    (tmp_path / "arenite_limits.h").write_text(limits_header(guards, max_pointers=9))
     for source in sorted([*(FIRMWARE / "kernels").glob("*.c"), *(FIRMWARE / "runtime").glob("*.c")]):
         command = [*compiler(name), *STRICT, f"-I{FIRMWARE / 'runtime'}", f"-I{tmp_path}", str(source)]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -51,7 +52,7 @@ def test_generated_c_has_no_warnings(name: str, tmp_path: Path) -> None:
         schedule = make_schedule(network)
         plan = make_plan(network, schedule)
         emitted = emit(network, schedule, plan)
-        for file, text in {**emitted.files, **shared_files([emitted], [plan])}.items():
+        for file, text in {**emitted.files, **shared_files([emitted], [plan], Shared.of([emitted], [plan]))}.items():
             (tmp_path / file).write_text(text)
         includes = [f"-I{FIRMWARE / 'runtime'}", f"-I{FIRMWARE / 'kernels'}", f"-I{tmp_path}"]
         for source in ("model.c", "weights.c", "arenite_models.c"):

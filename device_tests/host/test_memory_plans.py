@@ -16,7 +16,7 @@ from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.regions import ANYWHERE, Memory
 from arenite_codegen.row_placement import row_unit
 from arenite_codegen.schedule import Schedule, make_schedule
-from arenite_codegen.traffic import block_traffic
+from arenite_codegen.traffic import block_traffic, value_traffic
 from support.plan_checker import replay
 from support.random_networks import random_network
 
@@ -95,7 +95,7 @@ def test_a_fast_memory_that_holds_everything_gets_everything(seed: int) -> None:
 def best_cost(network: Network, schedule: Schedule, memories: list[Memory]) -> int:
     """The least cost of all ways to share the blocks between two memories, each packed as the planner packs."""
     blocks = make_blocks(network, schedule)
-    traffic = block_traffic(network, schedule, blocks)
+    traffic = block_traffic(network, schedule, blocks, value_traffic(network, schedule))
     best = 1 << 62
     for choice in itertools.product((0, 1), repeat=len(blocks)):
         price = sum(t * memories[m].word_cycles for t, m in zip(traffic, choice, strict=True))

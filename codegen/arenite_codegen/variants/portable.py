@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plain C of every kernel, and how its weights lie."""
+"""The plain C of the kernels that have other variants too, and how its weights lie."""
 
 from __future__ import annotations
 

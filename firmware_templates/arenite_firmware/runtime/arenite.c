@@ -14,28 +14,22 @@
 #define AFTER_STEP(feed) ((void)0)
 #endif
 
-#define OFFSET_MASK ((1u << ARENITE_REGION_SHIFT) - 1u)
-
-static uint8_t *at(uint8_t *const *memory, arenite_place_t place) {
-    return memory[place >> ARENITE_REGION_SHIFT] + (place & OFFSET_MASK);
-}
-
 void *arenite_input(const arenite_model_t *model, uint8_t *const *memory, unsigned i) {
-    return model->row_fed ? NULL : at(memory, model->inputs[i].place);
+    return model->row_fed ? NULL : arenite_at(memory, model->inputs[i].place);
 }
 
 const void *arenite_output(const arenite_model_t *model, uint8_t *const *memory, unsigned i) {
-    return at(memory, model->outputs[i].place);
+    return arenite_at(memory, model->outputs[i].place);
 }
 
 /* Where a row lies in memory. */
 static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, arenite_place_t place,
                        uint32_t ring_rows, uint32_t row_bytes, uint32_t row) {
     if (ring_rows == 0) {
-        const uint32_t units = model->row_table[(place & OFFSET_MASK) + row];
+        const uint32_t units = model->row_table[(place & ARENITE_OFFSET_MASK) + row];
         return memory[place >> ARENITE_REGION_SHIFT] + units * model->row_unit;
     }
-    return at(memory, place) + (row % ring_rows) * row_bytes;
+    return arenite_at(memory, place) + (row % ring_rows) * row_bytes;
 }
 
 /* Write the pointers of one read's window; returns the place behind them. */
@@ -70,13 +64,13 @@ static void run_step(const arenite_model_t *model, const arenite_layer_t *layer,
     out += item * layer->out_item_bytes;
     int32_t *scratch = NULL;
     if (layer->scratch_place != ARENITE_NO_SCRATCH) {
-        scratch = (int32_t *)(void *)at(memory, layer->scratch_place);
+        scratch = (int32_t *)(void *)arenite_at(memory, layer->scratch_place);
     }
     layer->kernel(layer->params, rows, (int8_t *)out, step, scratch);
 }
 
 static uint16_t *counters_of(const arenite_feed_t *feed) {
-    return (uint16_t *)(void *)at(feed->memory, feed->model->counters_place);
+    return (uint16_t *)(void *)arenite_at(feed->memory, feed->model->counters_place);
 }
 
 static void start_item(arenite_feed_t *feed) {

@@ -22,6 +22,11 @@ extern "C" {
 /* A place in the model's memory: which region of it in the top bits, bytes from that region's start below them. */
 typedef uint32_t arenite_place_t;
 #define ARENITE_REGION_SHIFT 28
+#define ARENITE_OFFSET_MASK ((1u << ARENITE_REGION_SHIFT) - 1u)
+
+static inline uint8_t *arenite_at(uint8_t *const *memory, arenite_place_t place) {
+    return memory[place >> ARENITE_REGION_SHIFT] + (place & ARENITE_OFFSET_MASK);
+}
 
 /* A kernel makes one row.
  *   params   the layer's constants, of the kernel's own struct type

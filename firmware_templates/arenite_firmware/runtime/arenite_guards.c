@@ -14,11 +14,6 @@ static arenite_damage_t damage;
 static int is_damaged;
 
 /* A guard lies at any alignment: right behind the last byte of its block. */
-static uint8_t *guard_at(const arenite_feed_t *feed, const arenite_guard_t *guard) {
-    const uint32_t offset = guard->place & ((1u << ARENITE_REGION_SHIFT) - 1u);
-    return feed->memory[guard->place >> ARENITE_REGION_SHIFT] + offset;
-}
-
 static int is_intact(const uint8_t *bytes) {
     for (uint32_t i = 0; i < GUARD_BYTES; i++) {
         if (bytes[i] != word[i]) {
@@ -41,7 +36,7 @@ void arenite_guards_open(const arenite_feed_t *feed) {
     for (uint32_t g = 0; g < feed->model->guard_count; g++) {
         const arenite_guard_t *guard = &feed->model->guards[g];
         if (guard->first == feed->done) {
-            uint8_t *to = guard_at(feed, guard);
+            uint8_t *to = arenite_at(feed->memory, guard->place);
             for (uint32_t i = 0; i < GUARD_BYTES; i++) {
                 to[i] = word[i];
             }
@@ -53,7 +48,8 @@ void arenite_guards_check(arenite_feed_t *feed) {
     const uint32_t step = feed->done++;
     for (uint32_t g = 0; g < feed->model->guard_count && !is_damaged; g++) {
         const arenite_guard_t *guard = &feed->model->guards[g];
-        if (guard->first <= step && step <= guard->last && !is_intact(guard_at(feed, guard))) {
+        if (guard->first <= step && step <= guard->last &&
+            !is_intact(arenite_at(feed->memory, guard->place))) {
             damage.guard = g;
             damage.step = step;
             damage.layer = feed->model->steps[feed->step].layer;
