@@ -5,8 +5,6 @@
 
 #include "arenite_add_s8.h"
 
-#define ARENITE_ADD_LEFT_SHIFT 20
-
 /* out may start at or before a or b. */
 void arenite_add_run(const arenite_add_s8_t *p, const int8_t *a, const int8_t *b, int8_t *out, int32_t count);
 

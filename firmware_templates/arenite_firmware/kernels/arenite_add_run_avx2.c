@@ -10,7 +10,7 @@ ARENITE_AVX2_INLINE __m256i to_shared_grid(const int8_t *bytes, int32_t zero_poi
                                            int32_t right_shift) {
     const __m256i wide = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)bytes));
     const __m256i value =
-        _mm256_slli_epi32(_mm256_sub_epi32(wide, _mm256_set1_epi32(zero_point)), ARENITE_ADD_LEFT_SHIFT);
+        _mm256_slli_epi32(_mm256_sub_epi32(wide, _mm256_set1_epi32(zero_point)), ARENITE_ADD_S8_LEFT_SHIFT);
     return arenite_shift_right_avx2(arenite_high_mul_avx2(value, _mm256_set1_epi32(multiplier)),
                                     _mm256_set1_epi32(right_shift));
 }

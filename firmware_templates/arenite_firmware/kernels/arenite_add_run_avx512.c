@@ -26,9 +26,10 @@ ARENITE_AVX512_INLINE __m512i to_shared_grid(const side_t *side, const int8_t *b
     const __m512i wide = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)bytes));
     const __m512i value = _mm512_sub_epi32(wide, side->zero_point);
     if (side->halves) {
-        return _mm512_slli_epi32(value, ARENITE_ADD_LEFT_SHIFT - 1);
+        return _mm512_slli_epi32(value, ARENITE_ADD_S8_LEFT_SHIFT - 1);
     }
-    return arenite_requantise_avx512(&side->requantise, _mm512_slli_epi32(value, ARENITE_ADD_LEFT_SHIFT), 0);
+    return arenite_requantise_avx512(&side->requantise, _mm512_slli_epi32(value, ARENITE_ADD_S8_LEFT_SHIFT),
+                                     0);
 }
 
 ARENITE_AVX512_INLINE int32_t run(const arenite_add_s8_t *p, const int8_t *a, const int8_t *b, int8_t *out,

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "arenite_fixed_point.h"
+
 typedef struct {
     int32_t width;    /* output pixels a row */
     int32_t channels; /* output channels a pixel */
@@ -26,6 +28,22 @@ typedef struct {
     int16_t act_min;
     int16_t act_max;
 } arenite_add_s8_t;
+
+#define ARENITE_ADD_S8_LEFT_SHIFT 20
+
+static inline int32_t arenite_add_s8_grid(int32_t value, int32_t multiplier, int32_t right_shift) {
+    return arenite_rounding_shift_right(
+        arenite_doubling_high_mul(value * (1 << ARENITE_ADD_S8_LEFT_SHIFT), multiplier), right_shift);
+}
+
+/* The sum of two bytes. */
+static inline int8_t arenite_add_s8_byte(const arenite_add_s8_t *p, int32_t a, int32_t b) {
+    const int32_t sum = arenite_add_s8_grid(a - p->a_zero_point, p->a_multiplier, p->a_right_shift) +
+                        arenite_add_s8_grid(b - p->b_zero_point, p->b_multiplier, p->b_right_shift);
+    const int32_t value =
+        arenite_rounding_shift_right(arenite_doubling_high_mul(sum, p->out_multiplier), p->out_right_shift);
+    return (int8_t)arenite_clamp(value + p->out_zero_point, p->act_min, p->act_max);
+}
 
 /* rows: one row of each side. out: width * channels bytes; it may start at or before a side that is not broadcast. */
 void arenite_add_s8(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,

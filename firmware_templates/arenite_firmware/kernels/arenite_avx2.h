@@ -64,4 +64,19 @@ ARENITE_AVX2_INLINE void arenite_add_pairs_avx2(const __m256i *sums, __m256i *fi
     *second = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sums[2], sums[3]), 0xD8);
 }
 
+/* Pairs of accumulators of 16 channels, as arenite_add_pairs_avx2 takes them, to the first `count` output bytes. */
+ARENITE_AVX2_INLINE void arenite_finish_avx2(const __m256i *sums, const int32_t *bias,
+                                             const int32_t *multiplier, const int8_t *shift,
+                                             int32_t zero_point, int8_t *out, int32_t count, int32_t low,
+                                             int32_t high) {
+    __m256i half[2];
+    arenite_add_pairs_avx2(sums, &half[0], &half[1]);
+    for (int i = 0; i < 2; i++) {
+        const __m256i start = _mm256_loadu_si256((const __m256i *)(const void *)(bias + 8 * i));
+        half[i] = arenite_requantise_avx2(_mm256_add_epi32(half[i], start), multiplier + 8 * i, shift + 8 * i,
+                                          zero_point);
+    }
+    arenite_store_avx2(out, half[0], half[1], count, low, high);
+}
+
 #endif

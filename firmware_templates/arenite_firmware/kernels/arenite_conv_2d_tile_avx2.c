@@ -24,14 +24,8 @@ ARENITE_AVX2_INLINE __m256i weights_of(const int8_t *w, int quarter) {
 ARENITE_AVX2_INLINE void finish(const arenite_conv_2d_s8_t *p, const __m256i *sums, int32_t channel,
                                 int8_t *out) {
     const int32_t *bias = p->bias + arenite_blocks(p->out_c) * ARENITE_BLOCK + channel;
-    __m256i half[2];
-    arenite_add_pairs_avx2(sums, &half[0], &half[1]);
-    for (int i = 0; i < 2; i++) {
-        const __m256i start = _mm256_loadu_si256((const __m256i *)(const void *)(bias + 8 * i));
-        half[i] = arenite_requantise_avx2(_mm256_add_epi32(half[i], start), p->multiplier + channel + 8 * i,
-                                          p->shift + channel + 8 * i, p->out_zero_point);
-    }
-    arenite_store_avx2(out + channel, half[0], half[1], p->out_c - channel, p->act_min, p->act_max);
+    arenite_finish_avx2(sums, bias, p->multiplier + channel, p->shift + channel, p->out_zero_point,
+                        out + channel, p->out_c - channel, p->act_min, p->act_max);
 }
 
 /* One block of channels of `pixels` pixels, the first of which is `pixel`. */

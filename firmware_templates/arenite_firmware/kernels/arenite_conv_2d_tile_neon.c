@@ -44,14 +44,9 @@ static inline __attribute__((always_inline)) void run(const arenite_conv_tile_t 
     }
     ARENITE_UNROLL
     for (int i = 0; i < pixels; i++) {
-        ARENITE_UNROLL
-        for (int q = 0; q < QUARTERS; q++) {
-            const int32_t first = channel + 4 * q;
-            acc[i][q] = arenite_requantise_neon(acc[i][q], p->multiplier + first, p->shift + first,
-                                                p->out_zero_point);
-        }
-        arenite_store_neon(t->out + (ptrdiff_t)(pixel + i) * p->out_c + channel, acc[i], p->out_c - channel,
-                           p->act_min, p->act_max);
+        arenite_finish_neon(acc[i], p->multiplier + channel, p->shift + channel, p->out_zero_point,
+                            t->out + (ptrdiff_t)(pixel + i) * p->out_c + channel, p->out_c - channel,
+                            p->act_min, p->act_max);
     }
 }
 

@@ -48,7 +48,7 @@ ARENITE_AVX2_INLINE void run(const arenite_depthwise_row_t *r, int32_t pixel, in
     const arenite_depthwise_conv_2d_s8_t *p = r->params;
     const int32_t *bias = p->bias + ARENITE_BLOCK * arenite_blocks(p->in_c) + channel;
     int32_t x = pixel * p->stride_w - p->pad_left;
-    __m256i sums[QUARTERS], half[2];
+    __m256i sums[QUARTERS];
     ARENITE_UNROLL
     for (int q = 0; q < QUARTERS; q++) {
         sums[q] = _mm256_setzero_si256();
@@ -58,15 +58,9 @@ ARENITE_AVX2_INLINE void run(const arenite_depthwise_row_t *r, int32_t pixel, in
             add_group(r, g, x, channel, w, sums);
         }
     }
-    arenite_add_pairs_avx2(sums, &half[0], &half[1]);
-    ARENITE_UNROLL
-    for (int i = 0; i < 2; i++) {
-        const __m256i start = _mm256_loadu_si256((const __m256i *)(const void *)(bias + 8 * i));
-        half[i] = arenite_requantise_avx2(_mm256_add_epi32(half[i], start), p->multiplier + channel + 8 * i,
-                                          p->shift + channel + 8 * i, p->out_zero_point);
-    }
-    arenite_store_avx2(r->out + (ptrdiff_t)pixel * p->in_c + channel, half[0], half[1], p->in_c - channel,
-                       p->act_min, p->act_max);
+    arenite_finish_avx2(sums, bias, p->multiplier + channel, p->shift + channel, p->out_zero_point,
+                        r->out + (ptrdiff_t)pixel * p->in_c + channel, p->in_c - channel, p->act_min,
+                        p->act_max);
 }
 
 ARENITE_AVX2 void arenite_depthwise_row_avx2(const arenite_depthwise_row_t *r) {

@@ -50,13 +50,9 @@ static inline void run(const arenite_depthwise_row_t *r, int32_t pixel, int32_t 
             add_group(r, g, x, channel, w, sums);
         }
     }
-    for (int q = 0; q < QUARTERS; q++) {
-        const int32_t first = channel + 4 * q;
-        sums[q] =
-            arenite_requantise_neon(sums[q], p->multiplier + first, p->shift + first, p->out_zero_point);
-    }
-    arenite_store_neon(r->out + (ptrdiff_t)pixel * p->in_c + channel, sums, p->in_c - channel, p->act_min,
-                       p->act_max);
+    arenite_finish_neon(sums, p->multiplier + channel, p->shift + channel, p->out_zero_point,
+                        r->out + (ptrdiff_t)pixel * p->in_c + channel, p->in_c - channel, p->act_min,
+                        p->act_max);
 }
 
 void arenite_depthwise_row_neon(const arenite_depthwise_row_t *r) {

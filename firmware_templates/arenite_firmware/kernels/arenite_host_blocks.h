@@ -16,15 +16,15 @@
 #define ARENITE_BLOCK 16 /* channels that are computed at once */
 #define ARENITE_WORD 4   /* input bytes that are multiplied at once in each of them */
 
+static inline int32_t arenite_blocks(int32_t channels) {
+    return (channels + ARENITE_BLOCK - 1) / ARENITE_BLOCK;
+}
+
 /* The 64-bit constants of the block that starts with `channel`. */
 static inline const int64_t *arenite_block_constants(const int32_t *multiplier, int32_t channels,
                                                      int32_t channel) {
-    const int32_t blocks = (channels + ARENITE_BLOCK - 1) / ARENITE_BLOCK;
-    return (const int64_t *)(const void *)(multiplier + ARENITE_BLOCK * blocks + 6 * channel);
-}
-
-static inline int32_t arenite_blocks(int32_t channels) {
-    return (channels + ARENITE_BLOCK - 1) / ARENITE_BLOCK;
+    return (const int64_t *)(const void *)(multiplier + ARENITE_BLOCK * arenite_blocks(channels) +
+                                           6 * channel);
 }
 
 /* Before a loop over accumulators: without it compilers keep them in memory. */

@@ -61,4 +61,14 @@ static inline void arenite_store_neon(int8_t *out, const int32x4_t *values, int3
     }
 }
 
+/* Accumulators of 16 channels, bias included, to the first `count` output bytes. */
+static inline void arenite_finish_neon(int32x4_t *sums, const int32_t *multiplier, const int8_t *shift,
+                                       int32_t zero_point, int8_t *out, int32_t count, int32_t low,
+                                       int32_t high) {
+    for (int q = 0; q < 4; q++) {
+        sums[q] = arenite_requantise_neon(sums[q], multiplier + 4 * q, shift + 4 * q, zero_point);
+    }
+    arenite_store_neon(out, sums, count, low, high);
+}
+
 #endif
