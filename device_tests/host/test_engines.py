@@ -21,6 +21,7 @@ from arenite.engines.litert import has_static_shapes
 from arenite.errors import ConcurrentUseError, FallbackWarning, MissingToolError, ModelError, UsageError
 from support import bad_models
 from support.builder import ModelBuilder
+from support.colour_model import colour_model
 from support.host_compiler import find_compiler
 from support.tflm import run_tflm
 
@@ -274,6 +275,34 @@ def test_a_session_passes_from_thread_to_thread(model: Path) -> None:
     assert np.array_equal(answer(session, 0), expected)
 
 
+def test_a_thread_with_the_number_of_one_that_ended_has_the_session(model: Path) -> None:
+    """The operating system gives numbers of threads away again; it must not give the session to a third thread."""
+    session = arenite.open(model)
+    for _ in range(20):
+        first = threading.Thread(target=session.run)
+        first.start()
+        first.join()
+        runs, over = threading.Event(), threading.Event()
+
+        def work(runs: threading.Event = runs, over: threading.Event = over) -> None:
+            session.run()
+            runs.set()
+            over.wait(60)
+
+        second = threading.Thread(target=work, name="second")
+        second.start()
+        try:
+            assert runs.wait(60)
+            with pytest.raises(ConcurrentUseError, match="'second'"):
+                session.run()
+        finally:
+            over.set()
+            second.join()
+        if second.ident == first.ident:
+            return
+    pytest.skip("this system gave no number of a thread a second time")
+
+
 def test_views_outlive_session_and_threads(model: Path) -> None:
     kept: list[Array] = []
 
@@ -339,6 +368,36 @@ def test_a_run_that_fails_leaves_no_output(tmp_path: Path) -> None:
     for output in (before, after):
         with pytest.raises(arenite.StaleOutputError):
             output.copy()
+
+
+def test_labels_of_a_run_that_fails_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "colours.tflite"
+    path.write_bytes(colour_model())
+    session = arenite.open(path)
+    expected = session.classify(np.zeros((4, 4, 3), np.uint8)).labels
+    with monkeypatch.context() as broken:
+        broken.setattr(session._engine, "invoke", _fails)
+        with pytest.raises(ModelError, match=r"colours\.tflite: litert failed to run the model \(the chip is gone\)"):
+            session.run()
+    for read in (session.labels, lambda: session.boxes((4, 4)), session.output.copy):
+        with pytest.raises(arenite.StaleOutputError, match="did not finish"):
+            read()
+    assert "did not finish" in repr(session.output)
+    session.run()
+    assert session.labels() == expected
+
+
+def _fails() -> None:
+    raise RuntimeError("the chip is gone")
+
+
+def test_a_warm_up_that_fails_is_an_error_of_the_model(tmp_path: Path) -> None:
+    """On zeros the shape wanted has other elements than the input."""
+    path = tmp_path / "moving.tflite"
+    path.write_bytes(reshaping_model())
+    arenite.open(path)
+    with pytest.raises(ModelError, match=r"moving\.tflite: litert failed to run the model"):
+        arenite.open(path, warm_up=1)
 
 
 def test_static_models_are_viewed_in_place(model: Path) -> None:

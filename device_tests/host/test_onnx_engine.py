@@ -174,6 +174,17 @@ def test_provider_that_takes_nothing_is_told(colours: Path) -> None:
     assert [placement.where for placement in report.placements] == ["CPUExecutionProvider"]
 
 
+def test_without_a_delegate_none_is_refused(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    """ONNX Runtime folds the only operator away, so no provider runs any."""
+    node = onnx.helper.make_node("Relu", ["c"], ["y"])
+    tensors = [(name, onnx.TensorProto.FLOAT, [1, 3]) for name in "xy"]
+    path = saved(tmp_path / "folded.onnx", [node], tensors[:1], tensors[1:], {"c": np.ones((1, 3), np.float32)})
+    session = arenite.open(path)
+    session.run()
+    assert session.report.refusals == () and session.output.tolist() == [[1, 1, 1]]
+    assert [warning for warning in recwarn if warning.category is FallbackWarning] == []
+
+
 @pytest.mark.parametrize("shape", [[1, 3, "H", "W"], [1, 3, -1, 4]])
 def test_open_shapes_are_refused(tmp_path: Path, shape: list[Any]) -> None:
     node = onnx.helper.make_node("Relu", ["x"], ["y"])

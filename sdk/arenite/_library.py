@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import tempfile
 from pathlib import Path
 
 __all__ = ["fresh_library"]
@@ -20,6 +18,9 @@ def fresh_library(path: Path | str) -> ctypes.CDLL:
     Raises:
         OSError: The file is missing or is no library for this computer.
     """
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="arenite-") as folder:
         copy = Path(folder) / Path(path).name
         shutil.copyfile(path, copy)

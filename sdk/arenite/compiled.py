@@ -5,7 +5,8 @@ The key is the model's digest, the machine and the generator's own files (Arenit
 are in them); beside the library stand the compiler's version and file, and when that file has changed the library is
 built anew. A library is made in a folder of its own and takes its place by one rename: a reader sees a whole one or
 none, and of two processes that build the same model the later one uses the earlier one's. What a session must know of
-the model lies beside the library too, so that opening it again reads neither the model's graph nor the generator.
+the model lies beside the library too, with a digest of its own, so that opening it again reads neither the model's
+graph nor the generator.
 """
 
 from __future__ import annotations
@@ -15,9 +16,7 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,13 +27,13 @@ from typing import Any
 from arenite.contract import CONTRACT_METADATA
 from arenite.errors import ModelError, OutputError, ToolchainError
 from arenite.host_model import HostModel
-from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor, read_graph
+from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor, parse_graph, read_graph
 
 __all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled"]
 
 _LIBRARY = "libmodel.so"
 _ABOUT = "library.json"
-_DAMAGED = (ToolchainError, OSError, ValueError, KeyError, TypeError)
+_DAMAGED = (ToolchainError, OSError, ValueError, LookupError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,11 @@ class HostLibrary:
 
     Attributes:
         model: Loaded, with an arena of its own.
-        path: The library in the cache.
         toolchain: Name and version of the compiler that built it.
         built: False when it was in the cache already.
     """
 
     model: HostModel
-    path: Path
     toolchain: str
     built: bool
 
@@ -72,11 +69,15 @@ def read_compiled(path: Path | str) -> Graph:
         ModelError: The file is missing, is no TFLite model, or is corrupt.
     """
     try:
-        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        about = _about(_place(digest))
-        return _graph_of(about["graph"], str(path), digest)
+        content = Path(path).read_bytes()
+    except OSError:
+        return read_graph(path)  # which says what is wrong
+    sha256 = hashlib.sha256(content).hexdigest()
+    try:
+        about = _about(_place(sha256))
+        return _graph_of(json.loads(about["graph"]), str(path), sha256)
     except _DAMAGED:
-        return read_graph(path)
+        return parse_graph(content, str(path))
 
 
 def host_library(graph: Graph) -> HostLibrary:
@@ -87,6 +88,7 @@ def host_library(graph: Graph) -> HostLibrary:
 
     Raises:
         UnsupportedOperatorError: It holds something without a kernel.
+        ModelError: The file is another one than when the graph was read.
         MissingToolError: It is not in the cache and there is no compiler, or Jinja2 is missing.
         OutputError: The cache cannot be written.
     """
@@ -95,9 +97,11 @@ def host_library(graph: Graph) -> HostLibrary:
         try:
             return _load(place, built=False)
         except _DAMAGED:
+            import shutil
+
             # Damaged from outside (a full disk, a cleaner that took one file), or built by a compiler that changed.
             shutil.rmtree(place, ignore_errors=True)
-    _build_into(place, graph.path)
+    _build_into(place, graph)
     return _load(place, built=True)
 
 
@@ -129,8 +133,10 @@ def _stamps(folder: str) -> Iterator[str]:
 
 
 def _about(place: Path) -> dict[str, Any]:
-    """What stands beside a library, if the compiler that built it is still the same or gone."""
+    """What stands beside a library, if it is whole and the compiler that built it is still the same or gone."""
     about: dict[str, Any] = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
+    if _digest(str(about["graph"])) != about["graph_sha256"]:
+        raise ToolchainError("what is known of the compiled model is damaged", where=str(place / _ABOUT))
     compiler = about["compiler"]
     if compiler is not None and Path(compiler["file"]).exists() and _compiler(compiler["file"]) != compiler:
         raise ToolchainError("the compiler has changed", where=compiler["file"])
@@ -145,10 +151,13 @@ def _load(place: Path, built: bool) -> HostLibrary:
         model = HostModel(ctypes.CDLL(str(library)))
     except OSError as error:
         raise ToolchainError(f"cannot load the compiled model ({error})", where=str(library)) from error
-    return HostLibrary(model, library, str(about["toolchain"]), built)
+    return HostLibrary(model, str(about["toolchain"]), built)
 
 
-def _build_into(place: Path, model: str) -> None:
+def _build_into(place: Path, graph: Graph) -> None:
+    import shutil
+    import tempfile
+
     import arenite
 
     try:
@@ -156,13 +165,17 @@ def _build_into(place: Path, model: str) -> None:
         with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as folder:
             work, finished = Path(folder), Path(folder) / "finished"
             finished.mkdir()
-            arenite.bundle(model, "host", work / "bundle", vectors=0)
+            bundled = arenite.bundle(graph.path, "host", work / "bundle", vectors=0)
+            if bundled.model_sha256 != graph.sha256:
+                raise ModelError("the file changed while it was opened", where=graph.path, cure="Open it again.")
             report = arenite.build(work / "bundle")
             shutil.move(report.elf, finished / _LIBRARY)
+            known = json.dumps(_summary(graph))
             about = {
                 "toolchain": report.toolchain,
                 "compiler": _compiler(_compiler_file(report.toolchain)),
-                "graph": _summary(read_graph(model)),
+                "graph": known,
+                "graph_sha256": _digest(known),
             }
             (finished / _ABOUT).write_text(json.dumps(about) + "\n", encoding="utf-8")
             _publish(finished, place)
@@ -174,6 +187,10 @@ def _build_into(place: Path, model: str) -> None:
         ) from error
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _publish(finished: Path, place: Path) -> None:
     try:
         finished.rename(place)
@@ -183,6 +200,8 @@ def _publish(finished: Path, place: Path) -> None:
 
 
 def _compiler_file(toolchain: str) -> str | None:
+    import shutil
+
     name = toolchain.split()[0]
     if name == "ziglang":
         spec = find_spec(name)
@@ -219,8 +238,6 @@ def _graph_of(fields: dict[str, Any], path: str, sha256: str) -> Graph:
     tensors = tuple(_tensor(i, values) for i, values in enumerate(fields["tensors"]))
     count = int(fields["inputs"])
     contract = fields["contract"]
-    if not 0 < count < len(tensors):
-        raise ModelError("the cache holds no model", where=path)
     return Graph(
         path=path,
         sha256=sha256,

@@ -78,13 +78,12 @@ class HostModel:
         library: The shared library that a bundle for the board `host` builds: its file, of which a copy is loaded, or
             the loaded library itself.
         symbol: Name of the model in it.
-        misalign: Start each region this many 4-byte words behind a 16-byte boundary.
 
     Raises:
         ToolchainError: The library cannot be loaded or holds no such model.
     """
 
-    def __init__(self, library: Path | str | ctypes.CDLL, symbol: str = "arenite_model", misalign: int = 0) -> None:
+    def __init__(self, library: Path | str | ctypes.CDLL, symbol: str = "arenite_model") -> None:
         try:
             self._library = library if isinstance(library, ctypes.CDLL) else fresh_library(library)
             self._model = ModelStruct.in_dll(self._library, symbol)
@@ -98,9 +97,7 @@ class HostModel:
         self._run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         self._library.arenite_row_bytes.restype = ctypes.c_uint32
         self.arena_bytes = int(self._model.arena_bytes)
-        self.regions = [
-            _aligned(size, 4 * misalign) for size in self._model.region_bytes[: self._model.region_count]
-        ]
+        self.regions = [_aligned(size) for size in self._model.region_bytes[: self._model.region_count]]
         self.memory = (ctypes.c_void_p * len(self.regions))(*(region.ctypes.data for region in self.regions))
 
     @property
@@ -164,8 +161,8 @@ class HostModel:
             raise ToolchainError(f"the compiled model took {at} bytes of rows, the input has {len(data)}")
 
 
-def _aligned(size: int, behind: int) -> npt.NDArray[np.uint8]:
-    """Zeros that start `behind` bytes after a 16-byte boundary."""
-    memory = np.zeros(size + 2 * _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT + behind
+def _aligned(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros that start on a 16-byte boundary."""
+    memory = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + size]

@@ -22,14 +22,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from arenite._channel import end_feeder
 from arenite.degrade import Chooser, as_chooser
 from arenite.errors import FrameError, UsageError
 from arenite.machine import Machine, machine
-from arenite.pipeline_report import check_budget
-from arenite.preparing import Array, FrameAnswer, Prepared, answer, answered, frames_of, prepare, standard_post
+from arenite.pipeline import post_of
+from arenite.pipeline_report import KEPT, allowed_misses, check_budget
+from arenite.preparing import FrameAnswer, Prepared, answer, answered, frames_of, prepare
 from arenite.replay import Lap
 from arenite.session import Session
 from arenite.sources import FrameSource, open_source
@@ -38,7 +37,6 @@ from arenite.timing import Percentiles, percentiles
 
 __all__ = ["MultiStream", "MultiStreamReport", "SetAnswer"]
 
-_KEPT = 10_000
 _STAGES = ("read", "decode", "resize", "invoke", "post", "second")
 
 
@@ -159,9 +157,9 @@ class _Record:
     misses: int = 0
     duration_s: float = 0.0
     reused: list[int] = field(default_factory=list)
-    latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    spreads_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    laps: deque[Lap] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
+    spreads_ms: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
+    laps: deque[Lap] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     def add(self, found: SetAnswer, laps: Sequence[Lap], deadline_ms: float | None) -> None:
         """A set was answered."""
@@ -223,7 +221,7 @@ class MultiStream:
             _ = session.preprocessor  # say now if there is none; it is made in this thread
         self._deadline_ms, self._percentile = deadline_ms, percentile
         self._timeout_s, self._patience_s = timeout_ms / 1e3, patience_s
-        self._post = standard_post(top_k, threshold) if post is None else lambda session, _: post(session)
+        self._post = post_of(post, top_k, threshold)
         self._watch = ThermalWatch() if thermal else None
         self._record = _Record(reused=[0] * len(sources))
         self._started = False
@@ -256,7 +254,6 @@ class MultiStream:
     def report(self) -> MultiStreamReport:
         """What was measured, so far or in the whole run."""
         record = self._record
-        allowed = record.sets - math.ceil(record.sets * self._percentile / 100)
         times = {stage: [getattr(lap, f"{stage}_ms") for lap in record.laps] for stage in _STAGES}
         decisions = sum((chooser.decisions for chooser in dict.fromkeys(self._choosers)), Counter[str]())
         return MultiStreamReport(
@@ -271,7 +268,7 @@ class MultiStream:
             stages={stage: percentiles(values) for stage, values in times.items() if any(values)},
             deadline_ms=self._deadline_ms,
             misses=None if self._deadline_ms is None else record.misses,
-            met=None if self._deadline_ms is None else record.misses <= allowed,
+            met=None if self._deadline_ms is None else record.misses <= allowed_misses(record.sets, self._percentile),
             decisions=dict(decisions),
             thermal=None if self._watch is None else self._watch.report(),
         )
@@ -340,15 +337,10 @@ class MultiStream:
             with closing(frames_of(self._sources[place])) as frames:
                 for frame, picture in frames:
                     frame.name = f"{self._sources[place].name}, {frame.name}"
-                    prepare(frame, picture, self._choosers[place], _tensor)
+                    prepare(frame, picture, self._choosers[place], lambda session: session.preprocessor.tensor())
                     if not gate.put(place, frame):
                         return
         except BaseException as error:
             gate.end(place, error)
         else:
             gate.end(place)
-
-
-def _tensor(session: Session) -> Array:
-    spec = session.preprocessor.spec
-    return np.empty(spec.shape, spec.dtype)

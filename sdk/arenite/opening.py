@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arenite.cold_start import Timeline, lock_memory, pin_to_cpus
 from arenite.contract import Contract, checked_contract, contract_of
-from arenite.engines import Engine, EngineOptions, Refusal, open_engine, refuse
+from arenite.engines import Engine, EngineOptions, Refusal, invoke, open_engine, refuse
 from arenite.errors import UsageError
 from arenite.model_file import read_model
 from arenite.preprocess import MODES
@@ -21,17 +21,17 @@ __all__ = ["open_session"]
 def open_session(
     path: Path | str,
     *,
-    engine: str | None = None,
-    threads: int = 1,
-    kernels: str = "fast",
-    delegate: str | None = None,
-    delegate_options: Mapping[str, str] | None = None,
-    contract: Contract | None = None,
-    preprocessing: str = "exact",
-    mmap: bool = True,
-    lock: bool = False,
-    cpus: Sequence[int] | None = None,
-    warm_up: int = 0,
+    engine: str | None,
+    threads: int,
+    kernels: str,
+    delegate: str | None,
+    delegate_options: Mapping[str, str] | None,
+    contract: Contract | None,
+    preprocessing: str,
+    mmap: bool,
+    lock: bool,
+    cpus: Sequence[int] | None,
+    warm_up: int,
 ) -> Session:
     """Open a model; see `arenite.open`."""
     _at_least("threads", threads, 1)
@@ -51,7 +51,7 @@ def open_session(
     if lock:
         refusals += _asked(timeline, "lock", "locking in RAM", lock_memory)
     if warm_up:
-        _warm_up(runner, warm_up, timeline)
+        _warm_up(runner, graph.path, warm_up, timeline)
     runner.report = replace(runner.report, refusals=(*runner.report.refusals, *refusals))
     return Session(graph, runner, contract, preprocessing, timeline.finish())
 
@@ -71,9 +71,9 @@ def _at_least(name: str, value: object, low: int) -> None:
         raise UsageError(f"{name} must be an integer of at least {low}, not {value!r}")
 
 
-def _warm_up(engine: Engine, runs: int, timeline: Timeline) -> None:
+def _warm_up(engine: Engine, path: str, runs: int, timeline: Timeline) -> None:
     with timeline.step("warm-up") as notes:
         notes.append(f"{runs} runs on zeros")
         for _ in range(runs):
-            engine.invoke()
+            invoke(engine, path)
         engine.reset()

@@ -12,13 +12,33 @@ import numpy.typing as npt
 
 from arenite.errors import UsageError
 
-__all__ = ["OutputView", "StaleOutputError"]
+__all__ = ["OutputView", "StaleOutputError", "why_unreadable"]
 
 Array = npt.NDArray[Any]
 
 
 class StaleOutputError(UsageError):
     """An output view was read before the session's first run, or after the session ran again."""
+
+
+def why_unreadable(generation: int, born: int) -> tuple[str, StaleOutputError] | None:
+    """Why an output cannot be read, in short and as the error to raise; None when it can.
+
+    Args:
+        generation: The session's: 0 before its first run, odd while a run lasts and for good when it fails.
+        born: What that was when the output was taken.
+    """
+    cure = "Fill session.input, call session.run(), then read session.output."
+    if generation == 0:
+        short, what = "not run yet", "the session has not run yet, so there is no output"
+    elif born % 2:
+        short, what = "run did not finish", "the last run did not finish, so there is no output"
+    elif generation != born:
+        short, what = "stale", "the output is stale: the session ran again after it was taken"
+        cure = "Take session.output after the run, or keep session.output.copy()."
+    else:
+        return None
+    return short, StaleOutputError(what, cure=cure)
 
 
 class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
@@ -35,21 +55,8 @@ class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
         self._born = generation[0]
 
     def _fresh(self) -> Array:
-        if self._generation[0] == 0:
-            raise StaleOutputError(
-                "the session has not run yet, so there is no output",
-                cure="Fill session.input, call session.run(), then read session.output.",
-            )
-        if self._born % 2:
-            raise StaleOutputError(
-                "the last run did not finish, so there is no output",
-                cure="Fill session.input, call session.run(), then read session.output.",
-            )
-        if self._generation[0] != self._born:
-            raise StaleOutputError(
-                "the output is stale: the session ran again after it was taken",
-                cure="Take session.output after the run, or keep session.output.copy().",
-            )
+        if reason := why_unreadable(self._generation[0], self._born):
+            raise reason[1]
         return self._view
 
     def _read(self, read: Callable[[Array], Any]) -> Any:
@@ -123,10 +130,6 @@ class OutputView(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(copied, name)
 
     def __repr__(self) -> str:
-        if self._generation[0] != self._born:
-            return f"OutputView(stale, {self.dtype}{list(self.shape)})"
-        if self._generation[0] == 0:
-            return f"OutputView(not run yet, {self.dtype}{list(self.shape)})"
-        if self._born % 2:
-            return f"OutputView(run did not finish, {self.dtype}{list(self.shape)})"
+        if reason := why_unreadable(self._generation[0], self._born):
+            return f"OutputView({reason[0]}, {self.dtype}{list(self.shape)})"
         return f"OutputView({self._view!r})"

@@ -20,19 +20,17 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
-import numpy as np
-
 from arenite._channel import Channel, end_feeder
 from arenite.degrade import Chooser, FrameSkipper, as_chooser
 from arenite.errors import FrameError, UsageError
 from arenite.pipeline_report import PipelineReport, Recorder, check_budget
-from arenite.preparing import Array, FrameAnswer, Prepared, answer, answered, frames_of, prepare, standard_post
+from arenite.preparing import Array, FrameAnswer, Post, Prepared, answer, answered, frames_of, prepare, standard_post
 from arenite.preprocess import PictureSource
 from arenite.session import Session
 from arenite.sources import FrameSource, open_source
 from arenite.thermal import ThermalWatch
 
-__all__ = ["Pipeline"]
+__all__ = ["Pipeline", "post_of"]
 
 # One is prepared while the other is copied into the model.
 _TENSORS = 2
@@ -80,7 +78,7 @@ class Pipeline:
         for session in self._chooser.sessions:
             _ = session.preprocessor  # say now if there is none; it is made in this thread
         self._skipper = None if every_ms is None else FrameSkipper(every_ms)
-        self._post = standard_post(top_k, threshold) if post is None else lambda session, _: post(session)
+        self._post = post_of(post, top_k, threshold)
         self._overlap, self._percentile, self._skip_damaged = overlap, percentile, skip_damaged
         self._recorder = Recorder(budget_ms)
         self._watch = ThermalWatch() if thermal else None
@@ -167,7 +165,10 @@ class Pipeline:
             end_feeder(feeder, self._source.name)
 
     def _feed(self, channel: Channel[Prepared]) -> None:
-        tensors = {session: itertools.cycle(_tensors(session)) for session in self._chooser.sessions}
+        tensors = {
+            session: itertools.cycle([session.preprocessor.tensor() for _ in range(_TENSORS)])
+            for session in self._chooser.sessions
+        }
         try:
             with closing(self._prepared(lambda session: next(tensors[session]))) as frames:
                 for frame in frames:
@@ -205,6 +206,6 @@ class Pipeline:
         return True
 
 
-def _tensors(session: Session) -> list[Array]:
-    spec = session.preprocessor.spec
-    return [np.empty(spec.shape, spec.dtype) for _ in range(_TENSORS)]
+def post_of(post: Callable[[Session], Any] | None, top_k: int, threshold: float | None) -> Post:
+    """What makes the answers: the app's own, or labels or boxes by the contract."""
+    return standard_post(top_k, threshold) if post is None else lambda session, _: post(session)

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arenite._text import table
 from arenite.degrade import Chooser
 from arenite.engines import EngineReport
 from arenite.machine import Machine, machine
-from arenite.replay import FEEDING, INVOKING, Lap, replay
+from arenite.replay import FEEDING, INVOKING, Lap, Replayed, replay
 from arenite.thermal import Pace, ThermalReport, pace_of
 from arenite.timing import Percentiles, StageRow, percentiles
 
-__all__ = ["Budget", "PipelineReport", "Recorder", "check_budget"]
+__all__ = ["Budget", "KEPT", "PipelineReport", "Recorder", "allowed_misses", "check_budget"]
 
 # A loop that runs for weeks keeps its last frames; counts go on.
-_KEPT = 10_000
+KEPT = 10_000
 _ENDS = 100
 _STAGES = (*FEEDING, "wait", *INVOKING)
 
@@ -151,7 +151,7 @@ class Recorder:
     """Collects the frames of one run; its size does not grow without bound."""
 
     budget_ms: float | None
-    laps: deque[Lap] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    laps: deque[Lap] = field(default_factory=lambda: deque(maxlen=KEPT))
     first_ms: list[float] = field(default_factory=list)
     frames: int = 0
     misses: int = 0
@@ -181,7 +181,9 @@ class Recorder:
         thermal: ThermalReport | None,
     ) -> PipelineReport:
         """The report of the run so far."""
-        gains = self._gains(overlap, period_ms)
+        whole = replay(self.laps, overlap=overlap, period_ms=period_ms)
+        without = self._replays(overlap, period_ms)
+        gains = _gains(whole, without)
         work_on = max(gains, key=lambda stage: gains[stage]) if gains else None
         latencies = [lap.latency_ms for lap in self.laps]
         return PipelineReport(
@@ -200,23 +202,18 @@ class Recorder:
             latency=percentiles(latencies) if latencies else None,
             work_on=work_on,
             best_gain=gains[work_on] if work_on else None,
-            budget=self._budget(percentile, overlap, period_ms) if latencies else None,
+            budget=self._budget(percentile, latencies, whole, without) if latencies else None,
             decisions=dict(chooser.decisions),
             thermal=thermal,
             pace=self._pace(),
         )
 
-    def _gains(self, overlap: bool, period_ms: float | None) -> dict[str, float]:
-        """How many times faster the frames would come without each stage."""
+    def _replays(self, overlap: bool, period_ms: float | None) -> dict[str, Replayed]:
+        """The frames without each stage that took time; without another one they are as they were."""
         if not self.laps:
             return {}
-        whole_ms = replay(self.laps, overlap=overlap, period_ms=period_ms).elapsed_ms
-        gains = {}
-        for stage in (*FEEDING, *INVOKING):
-            if stage == "source" or any(getattr(lap, f"{stage}_ms") for lap in self.laps):
-                left_ms = replay(self.laps, overlap=overlap, free=stage, period_ms=period_ms).elapsed_ms
-                gains[stage] = whole_ms / left_ms if left_ms else math.inf
-        return gains
+        took = [s for s in (*FEEDING, *INVOKING) if s == "source" or any(getattr(lap, f"{s}_ms") for lap in self.laps)]
+        return {s: replay(self.laps, overlap=overlap, free=s, period_ms=period_ms) for s in took}
 
     def _rows(self, gains: Mapping[str, float]) -> tuple[StageRow, ...]:
         times = {stage: [getattr(lap, f"{stage}_ms") for lap in self.laps] for stage in _STAGES}
@@ -224,37 +221,47 @@ class Recorder:
         whole_ms = math.fsum(row.mean_ms for row in found.values())
         return tuple(StageRow(s, row, row.mean_ms / whole_ms, gains.get(s, 1.0)) for s, row in found.items())
 
-    def _budget(self, percentile: float, overlap: bool, period_ms: float | None) -> Budget | None:
+    def _budget(
+        self, percentile: float, latencies: Sequence[float], whole: Replayed, without: Mapping[str, Replayed]
+    ) -> Budget | None:
         if self.budget_ms is None:
             return None
-        ordered = sorted(lap.latency_ms for lap in self.laps)
+        budget_ms, ordered = self.budget_ms, sorted(latencies)
         work_on: str | None = None
         left: int | None = None
         if self.misses:
-            misses = {stage: self._misses_without(stage, overlap, period_ms) for stage in (*FEEDING[1:], *INVOKING)}
+            replays = {stage: without.get(stage, whole) for stage in (*FEEDING[1:], *INVOKING)}
+            misses = {s: sum(late_ms > budget_ms for late_ms in found.latencies_ms) for s, found in replays.items()}
             # Of stages that leave as many, the longest: it is the one with most to win.
             means = {stage: sum(getattr(lap, f"{stage}_ms") for lap in self.laps) for stage in misses}
             work_on = min(misses, key=lambda stage: (misses[stage], -means[stage]))
             left = misses[work_on]
         return Budget(
-            budget_ms=self.budget_ms,
+            budget_ms=budget_ms,
             percentile=percentile,
             misses=self.misses,
-            met=self.misses <= self.frames - math.ceil(self.frames * percentile / 100),
+            met=self.misses <= allowed_misses(self.frames, percentile),
             latency_ms=ordered[math.ceil(len(ordered) * percentile / 100) - 1],
             work_on=work_on,
             misses_if_free=left,
         )
-
-    def _misses_without(self, stage: str, overlap: bool, period_ms: float | None) -> int:
-        latencies = replay(self.laps, overlap=overlap, free=stage, period_ms=period_ms).latencies_ms
-        return sum(latency > (self.budget_ms or 0.0) for latency in latencies)
 
     def _pace(self) -> Pace | None:
         count = min(_ENDS, self.frames // 4)
         if not self.one_model:
             return None
         return pace_of(self.first_ms[:count], [lap.invoke_ms for lap in list(self.laps)[-count:]] if count else [])
+
+
+def _gains(whole: Replayed, without: Mapping[str, Replayed]) -> dict[str, float]:
+    """How many times faster the frames would come without each stage."""
+    left_ms = {stage: found.elapsed_ms for stage, found in without.items()}
+    return {stage: whole.elapsed_ms / left if left else math.inf for stage, left in left_ms.items()}
+
+
+def allowed_misses(count: int, percentile: float) -> int:
+    """How many of so many frames or sets may miss a budget that so many per cent must keep."""
+    return count - math.ceil(count * percentile / 100)
 
 
 def check_budget(budget_ms: float | None, percentile: float) -> str | None:

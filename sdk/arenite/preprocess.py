@@ -333,10 +333,14 @@ class Preprocessor:
         self._look_up(self._pixels(fitted), self.values, self._as_rows(out))
         return out
 
+    def tensor(self) -> Array:
+        """A new array of the input's shape and type; what it holds is arbitrary."""
+        return np.empty(self.spec.shape, self.spec.dtype)
+
     def __call__(self, source: PictureSource, out: Array | None = None) -> Array:
         """All steps, from any picture source to the input tensor."""
         if out is None:
-            out = np.empty(self.spec.shape, self.spec.dtype)
+            out = self.tensor()
         self.write(self.fit(self.decode(source)), out)
         return out
 

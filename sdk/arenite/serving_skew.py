@@ -220,7 +220,7 @@ def _ours(content: PictureSource, spec: InputSpec, mode: str) -> _Result:
     preprocessor = Preprocessor(spec, mode)
     decoded = preprocessor.decode(content)
     fitted = preprocessor.fit(decoded)
-    tensor = np.empty(spec.shape, spec.dtype)
+    tensor = preprocessor.tensor()
     preprocessor.write(fitted, tensor)
     return _Result(np.asarray(decoded.convert("RGB")), _three(np.asarray(fitted)), tensor)
 

@@ -11,24 +11,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
 from arenite.cold_start import ColdStart
 from arenite.contract import Contract
-from arenite.detection import Detection, Detections, boxes_output, detect
-from arenite.engines import Engine, EngineReport, first_line
-from arenite.errors import ConcurrentUseError, ContractError, ModelError, UsageError
+from arenite.engines import Engine, EngineReport, invoke
+from arenite.errors import ConcurrentUseError, ContractError, UsageError
 from arenite.labels import Label, top
-from arenite.output_view import OutputView, StaleOutputError
+from arenite.output_view import OutputView, why_unreadable
 from arenite.preprocess import PictureSource, Preprocessor, read_picture
 from arenite.tflite_graph import Graph
 from arenite.timing import Timing
 
+if TYPE_CHECKING:
+    from arenite.detection import Detection, Detections
+
 __all__ = ["Classification", "Session"]
 
 Array = npt.NDArray[Any]
+View = TypeVar("View")
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,8 @@ class Session:
         self._generation = [0]
         self._preprocessing = preprocessing
         self._preprocessor: Preprocessor | None = None
-        self._owner = 0
-        self._owner_thread: weakref.ref[threading.Thread] | None = None
+        # Weak: of a thread that Python did not start nothing tells the end but that its object goes.
+        self._owner: weakref.ref[threading.Thread] | None = None
         self._claiming = threading.Lock()
 
     @property
@@ -95,25 +98,28 @@ class Session:
         """Which engine, version, kernels and rounding rule; which operators run where; what was refused."""
         return self._engine.report
 
+    def _owning(self) -> threading.Thread | None:
+        return None if self._owner is None else self._owner()
+
     def _claim(self) -> None:
         """Take the session for this thread.
 
         Raises:
             ConcurrentUseError: Another one that still lives has it.
         """
-        me = threading.get_ident()
-        if self._owner == me:
+        # Not by its number, which the operating system gives to another thread once this one has ended.
+        me = threading.current_thread()
+        if self._owning() is me:
             return
         with self._claiming:
-            owner = self._owner_thread() if self._owner_thread else None
-            if self._owner and owner is not None and owner.is_alive():
+            owner = self._owning()
+            if owner is not None and owner.is_alive():
                 raise ConcurrentUseError(
                     f"the session is in use by the thread '{owner.name}'",
                     where=self.path,
                     cure="Open one session for each thread, or call session.hand_over() there first.",
                 )
-            self._owner_thread = weakref.ref(threading.current_thread())
-            self._owner = me
+            self._owner = weakref.ref(me)
 
     def hand_over(self) -> None:
         """Let another thread have the session from now on.
@@ -122,7 +128,7 @@ class Session:
             ConcurrentUseError: It belongs to another one.
         """
         self._claim()
-        self._owner = 0
+        self._owner = None
 
     @property
     def inputs(self) -> tuple[Array, ...]:
@@ -137,8 +143,7 @@ class Session:
         Raises:
             UsageError: There are several.
         """
-        self._claim()
-        return _only(self._engine.inputs, "input", self.path)
+        return _only(self.inputs, "input", self.path)
 
     @property
     def outputs(self) -> tuple[OutputView, ...]:
@@ -153,8 +158,7 @@ class Session:
         Raises:
             UsageError: There are several.
         """
-        self._claim()
-        return OutputView(_only(self._engine.outputs, "output", self.path), self._generation)
+        return _only(self.outputs, "output", self.path)
 
     def run(self) -> None:
         """Run the model once on what lies in the inputs. Output views taken earlier become stale.
@@ -163,18 +167,10 @@ class Session:
             ModelError: The engine fails; there is no output then.
             ConcurrentUseError: Another thread has the session.
         """
-        if self._owner != threading.get_ident():
-            self._claim()
+        self._claim()
         # Odd while a run lasts, and for good when it fails: then no output is fresh.
         self._generation[0] += 1 + self._generation[0] % 2
-        try:
-            self._engine.invoke()
-        except Exception as error:  # each engine has exceptions of its own
-            raise ModelError(
-                f"{self.report.engine} failed to run the model ({first_line(error)})",
-                where=self.path,
-                cure="Try another engine, or look at the model with: arenite inspect MODEL",
-            ) from error
+        invoke(self._engine, self.path)
         self._generation[0] += 1
 
     def reset(self) -> None:
@@ -231,7 +227,6 @@ class Session:
             ConcurrentUseError: Another thread has the session.
         """
         with self.held():
-            _ = self.known_contract
             marks, _ = self._infer(picture)
             labels = self.labels(top_k, threshold=threshold, temperature=temperature)
             return Classification(labels, _timing(marks))
@@ -252,6 +247,8 @@ class Session:
             UsageError: The picture cannot be read or decoded, or another argument is wrong.
             ConcurrentUseError: Another thread has the session.
         """
+        from arenite.detection import Detections, boxes_output
+
         with self.held():
             boxes_output(self.known_contract)
             marks, size = self._infer(picture)
@@ -264,7 +261,7 @@ class Session:
         """What the last run answered, as labels; arguments and errors as for `classify`.
 
         Raises:
-            StaleOutputError: The session has not run yet.
+            StaleOutputError: The session has not run yet, or its last run failed.
         """
         spec = self.known_contract.outputs[0]
         return top(self._answered()[0], spec, top_k, threshold, temperature)
@@ -281,8 +278,10 @@ class Session:
             most: As for `detect`.
 
         Raises:
-            StaleOutputError: The session has not run yet.
+            StaleOutputError: The session has not run yet, or its last run failed.
         """
+        from arenite.detection import detect
+
         how = self.preprocessor
         return detect(
             self._answered(),
@@ -297,10 +296,9 @@ class Session:
 
     def _answered(self) -> tuple[Array, ...]:
         self._claim()
-        if self._generation[0] == 0:
-            raise StaleOutputError(
-                "the session has not run yet, so there is no output", cure="Fill session.input and run it first."
-            )
+        generation = self._generation[0]
+        if reason := why_unreadable(generation, generation):
+            raise reason[1]
         return self._engine.outputs
 
     @contextmanager
@@ -310,7 +308,7 @@ class Session:
         Raises:
             ConcurrentUseError: Another thread has it.
         """
-        had = self._owner == threading.get_ident()
+        had = self._owning() is threading.current_thread()
         self._claim()
         try:
             yield
@@ -341,7 +339,7 @@ def _timing(marks: list[float]) -> Timing:
     return Timing(*(1e3 * (b - a) for a, b in pairwise([*marks, time.perf_counter()])))
 
 
-def _only(views: tuple[Array, ...], what: str, where: str) -> Array:
+def _only(views: tuple[View, ...], what: str, where: str) -> View:
     if len(views) != 1:
         raise UsageError(f"the model has {len(views)} {what}s", where=where, cure=f"Use session.{what}s.")
     return views[0]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.cold_start import Timeline
-from arenite.errors import FallbackWarning, MissingToolError, UsageError
+from arenite.errors import FallbackWarning, MissingToolError, ModelError, UsageError
 from arenite.tflite_graph import Graph
 
 __all__ = [
@@ -29,10 +29,10 @@ __all__ = [
     "Refusal",
     "aligned_array",
     "first_line",
+    "invoke",
     "kinds_of",
     "only_fast_kernels",
     "open_engine",
-    "package_version",
     "read_only",
     "refuse",
 ]
@@ -179,6 +179,26 @@ def open_engine(name: str | None, graph: Graph, options: EngineOptions, timeline
     raise missing[0][1]
 
 
+def invoke(engine: Engine, path: str) -> None:
+    """One inference.
+
+    Args:
+        engine: Runs it.
+        path: Of the model, for the message.
+
+    Raises:
+        ModelError: The engine fails.
+    """
+    try:
+        engine.invoke()
+    except Exception as error:  # each engine has exceptions of its own
+        raise ModelError(
+            f"{engine.report.engine} failed to run the model ({first_line(error)})",
+            where=path,
+            cure="Try another engine, or look at the model with: arenite inspect MODEL",
+        ) from error
+
+
 def _engine_class(name: str, graph: Graph) -> Callable[[Graph, EngineOptions, Timeline], Engine]:
     able = [key for key, row in ENGINES.items() if row.format == graph.format]
     if name not in able:
@@ -217,16 +237,6 @@ def only_fast_kernels(engine: str, options: EngineOptions) -> None:
 def kinds_of(graph: Graph) -> dict[str, int]:
     """How many operators of each kind a model holds."""
     return dict(sorted(Counter(op.kind for op in graph.operators).items()))
-
-
-def package_version(package: str) -> str:
-    """The installed version, `unknown` for a package without metadata."""
-    from importlib import metadata  # slow to import, and an engine may not need it
-
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def first_line(error: Exception) -> str:

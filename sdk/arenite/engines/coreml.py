@@ -20,7 +20,6 @@ from arenite.engines import (
     aligned_array,
     first_line,
     only_fast_kernels,
-    package_version,
     read_only,
     refuse,
 )
@@ -87,7 +86,7 @@ class CoreMl:
         self.outputs = tuple(read_only(array) for array in self._filled)
         self.report = EngineReport(
             engine="coreml",
-            version=package_version("coremltools"),
+            version=_version(),
             kernels="fast",
             rounding="float",
             threads=options.threads,
@@ -124,6 +123,12 @@ def _load(path: Path, units: str) -> Any:
         raise ModelError(
             f"Core ML refuses the model ({first_line(error)})", where=str(path), cure="Convert the model again."
         ) from error
+
+
+def _version() -> str:
+    import coremltools
+
+    return str(coremltools.__version__)
 
 
 def _tensor(index: int, feature: Any, path: Path) -> Tensor:

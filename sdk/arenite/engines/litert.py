@@ -22,7 +22,6 @@ from arenite.engines import (
     aligned_array,
     first_line,
     kinds_of,
-    package_version,
     read_only,
     refuse,
 )
@@ -108,6 +107,13 @@ class LiteRt:
         from ai_edge_litert import interpreter
 
         return interpreter  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _version() -> str:
+        # Not by the package's metadata: what reads that takes longer to import than a small model to open.
+        import ai_edge_litert
+
+        return str(ai_edge_litert.__version__)
 
     def _import(self, graph: Graph) -> ModuleType:
         try:
@@ -215,7 +221,7 @@ class LiteRt:
         }
         return EngineReport(
             engine=self.name,
-            version=package_version(self.package),
+            version=self._version(),
             kernels=options.kernels,
             rounding=KERNELS[options.kernels][1] if options.kernels != "fast" or delegated else "mixed",
             threads=options.threads,
@@ -240,6 +246,15 @@ class TfliteRuntime(LiteRt):
         from tflite_runtime import interpreter
 
         return interpreter  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _version() -> str:
+        from importlib import metadata
+
+        try:
+            return metadata.version(TfliteRuntime.package)
+        except metadata.PackageNotFoundError:
+            return "unknown"
 
 
 def has_static_shapes(graph: Graph) -> bool:

@@ -20,7 +20,6 @@ from arenite.engines import (
     first_line,
     kinds_of,
     only_fast_kernels,
-    package_version,
     refuse,
 )
 from arenite.errors import MissingToolError, ModelError
@@ -38,7 +37,6 @@ PROVIDERS = {
     "qnn": "QNNExecutionProvider",
     "tensorrt": "TensorrtExecutionProvider",
 }
-_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-qnn", "onnxruntime-silicon")
 
 
 class OnnxRuntime:
@@ -131,12 +129,12 @@ class OnnxRuntime:
 
     def _report(self, graph: Graph, options: EngineOptions, refusals: tuple[Refusal, ...]) -> EngineReport:
         placements = self._placements(graph)
-        if not refusals and not any(self._provider in placement.where for placement in placements):
+        took = any(self._provider in placement.where for placement in placements)
+        if options.delegate is not None and not refusals and not took:
             refusals = (self._refused(graph, options, "it took none of the operators"),)
-        name = next((p for p in _PACKAGES if package_version(p) != "unknown"), "onnxruntime")
         return EngineReport(
             engine="onnxruntime",
-            version=package_version(name),
+            version=str(self._runtime.__version__),
             kernels="fast",
             rounding="float",
             threads=options.threads,
