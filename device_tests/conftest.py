@@ -68,6 +68,12 @@ def arenite_command(repository: Path) -> Callable[..., subprocess.CompletedProce
     return run
 
 
+@pytest.fixture
+def no_meter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process finds no energy meter of the machine."""
+    monkeypatch.setattr("arenite.meters.own_meters", list)
+
+
 @pytest.fixture(scope="session")
 def compiler() -> HostCompiler:
     """A compiler for this computer with the sanitisers that it has, or a skip."""

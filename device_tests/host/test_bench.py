@@ -6,8 +6,10 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +17,11 @@ import pytest
 
 import arenite
 from arenite._reports import plain
-from arenite.benchmark import MOST_KEPT
+from arenite.benchmark import MOST_KEPT, _Recorder
 from arenite.charts import Bar, bars, histogram, series
 from arenite.energy import EnergyModel
-from arenite.errors import MissingToolError, UsageError
-from arenite.loadgen import find_loadgen
-from arenite.machine import Watch, machine
+from arenite.errors import MissingToolError, UnsupportedOperatorError, UsageError
+from arenite.machine import Conditions, Watch, machine
 from arenite.meters import rapl
 from arenite.model_cost import mac_count
 from arenite.report_page import report_page
@@ -97,16 +98,82 @@ def test_json_names_the_machine(model: Path) -> None:
     assert machine() == machine()
 
 
-def test_declared_costs_are_the_least_of_a_picture(model: Path) -> None:
+def test_declared_costs_are_the_least_of_a_picture(model: Path, no_meter: None) -> None:
     costs = EnergyModel(1e-9, 0, "a data sheet")
     session = picture_session(model)
     alone = arenite.bench(session, model_costs=costs, **QUICK).energy
     whole = arenite.bench(session, model_costs=costs, pictures=[np.zeros((5, 5, 3), np.uint8)], **QUICK).energy
-    if alone.tag == "measured":
-        pytest.skip("this machine has a meter")
     assert alone.energy_mj == pytest.approx(1e-6 * mac_count(arenite.read_graph(model)))
     assert (alone.tag, alone.lower_bound) == ("modelled", False)
     assert (whole.tag, whole.lower_bound, whole.energy_mj) == ("modelled", True, alone.energy_mj)
+
+
+@pytest.mark.parametrize("with_picture", [False, True])
+def test_first_inference_is_the_first(
+    model: Path, no_meter: None, monkeypatch: pytest.MonkeyPatch, with_picture: bool
+) -> None:
+    """Declared costs run nothing by themselves: `first_ms` is of what runs once the session is open."""
+    session = picture_session(model)
+    run, sample = session.run, _Recorder.sample
+    runs: list[None] = []
+    seen: list[tuple[int, float]] = []
+
+    def counted() -> None:
+        runs.append(None)
+        run()
+
+    def watched(recorder: _Recorder, index: int) -> float:
+        before = len(runs)
+        seen.append((before, sample(recorder, index)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(session, "run", counted)
+    monkeypatch.setattr(_Recorder, "sample", watched)
+    pictures = [np.zeros((5, 5, 3), np.uint8)] if with_picture else []
+    report = arenite.bench(
+        session, pictures=pictures, model_costs=EnergyModel(1e-9, 0, "a data sheet"), warm_up=2, **QUICK
+    )
+    assert (0, report.first_ms) == seen[0]
+    assert len(runs) == len(seen) == 2 + 20
+
+
+@pytest.mark.parametrize("with_picture", [False, True])
+def test_modelled_idle_energy_is_of_the_measured_time(
+    model: Path, no_meter: None, monkeypatch: pytest.MonkeyPatch, with_picture: bool
+) -> None:
+    """Not of the first run, which is cold: here it takes half a second."""
+    session = picture_session(model)
+    run, runs = session.run, []
+
+    def cold() -> None:
+        runs.append(None)
+        if len(runs) == 1:
+            time.sleep(0.5)
+        run()
+
+    monkeypatch.setattr(session, "run", cold)
+    pictures = [np.zeros((5, 5, 3), np.uint8)] if with_picture else []
+    report = arenite.bench(session, pictures=pictures, model_costs=EnergyModel(0, 0, "a sheet", idle_w=2.0), **QUICK)
+    stages = {row.stage: row.times.mean_ms for row in report.stages}
+    each_ms = stages["invoke"] if with_picture else 1e3 / report.samples_per_s
+    assert report.first_ms >= 500
+    assert report.energy.gross_mj == pytest.approx(2.0 * each_ms)
+
+
+@pytest.mark.parametrize("function", [arenite.bench, arenite.energy_of])
+def test_what_cannot_be_counted_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Callable[..., object]
+) -> None:
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 2, 2), "float32")
+    y = builder.tensor("y", (1, 2, 2), "float32")
+    builder.operator("BATCH_MATMUL", [x, x], [y])
+    path = tmp_path / "product.tflite"
+    path.write_bytes(builder.finish([x], [y]))
+    session = arenite.open(path)
+    monkeypatch.setattr(session, "run", lambda: pytest.fail("it ran"))
+    with pytest.raises(UnsupportedOperatorError, match="BATCH_MATMUL"):
+        function(session, model_costs=EnergyModel(1e-9, 0, "a data sheet"))
 
 
 def test_energy_is_measured_without_idle(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +227,8 @@ def test_nonsense_is_refused(model: Path, options: dict[str, object]) -> None:
         arenite.bench(model, **options)
 
 
-@pytest.mark.skipif(find_loadgen() is not None, reason="LoadGen is installed")
-def test_missing_loadgen_is_named(model: Path) -> None:
+def test_missing_loadgen_is_named(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
     with pytest.raises(MissingToolError, match=r"arenite\[loadgen\]"):
         arenite.bench(model, driver="loadgen")
 
@@ -182,6 +249,66 @@ def test_machine_from_its_files(tmp_path: Path) -> None:
         watch.look()
     seen = watch.seen()
     assert (seen.frequency_mhz, seen.temperature_c) == ((1500.0,), (62.0,)) and len(seen.times_s) == 1
+
+
+def sensors(root: Path, clocks_khz: Sequence[object] = (), zones: Sequence[object] = ()) -> Path:
+    """The files of processors and of thermal zones, in millidegrees."""
+    clock, zone = "devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", "class/thermal/thermal_zone{}/temp"
+    tree(root, {clock.format(i): value for i, value in enumerate(clocks_khz)})
+    return tree(root, {zone.format(i): value for i, value in enumerate(zones)})
+
+
+def test_looks_count_from_the_first(tmp_path: Path) -> None:
+    watch = Watch(sensors(tmp_path, [600000], [51500]))
+    time.sleep(0.3)
+    watch.look()
+    time.sleep(0.3)
+    watch.look()
+    times_s = watch.seen().times_s
+    assert len(times_s) == 2 and times_s[0] == 0.0 and times_s[1] >= 0.3
+
+
+def test_looks_of_a_benchmark_count_from_its_first_query(
+    model: Path, tmp_path: Path, no_meter: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arenite.machine.SYSTEM", sensors(tmp_path / "sys", [600000], [51500]))
+    report = arenite.bench(model, warm_up=20, **QUICK)
+    assert report.conditions.times_s[0] == 0.0
+    assert (report.conditions.frequency_mhz[0], report.conditions.temperature_c[0]) == (600.0, 51.5)
+
+
+@pytest.mark.parametrize(
+    ("zones", "hottest_c"),
+    [
+        ([51500, 201000, -274000], (51.5,)),
+        ([-256, 40000], (40.0,)),
+        ([199999, 50000], (199.999,)),
+        ([200000, -50000], ()),
+        (["", "no number"], ()),
+    ],
+)
+def test_insane_temperatures_are_none(tmp_path: Path, zones: list[object], hottest_c: tuple[float, ...]) -> None:
+    """As for `ThermalWatch`; the clock is told all the same."""
+    watch = Watch(sensors(tmp_path, [600000], zones))
+    watch.look()
+    assert watch.seen() == Conditions((0.0,), (600.0,), hottest_c)
+
+
+def test_look_without_what_others_have_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries belong together: a look whose zones say nothing has no place beside those whose zones do."""
+    monkeypatch.setattr("arenite.machine._LOOK_S", 0.0)
+    watch = Watch(sensors(tmp_path, [600000, 800000], [40000]))
+    for clock_khz, zone in ((800000, 40000), ("", 41000), (1000000, 250000), (1000000, 42000)):
+        sensors(tmp_path, [600000, clock_khz], [zone])
+        watch.look()
+    seen = watch.seen()
+    assert (seen.frequency_mhz, seen.temperature_c) == ((700.0, 600.0, 800.0), (40.0, 41.0, 42.0))
+    assert len(seen.times_s) == 3
+
+
+def test_processor_with_a_name_beyond_ascii(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_bytes("model name\t: Kern™ ".encode() + b"\xff\n")
+    assert machine(tmp_path, tmp_path).cpu == "Kern™ \ufffd"
 
 
 def test_machine_without_sensors(tmp_path: Path) -> None:
@@ -223,11 +350,11 @@ def test_page_of_a_benchmark(model: Path) -> None:
         assert words in text
 
 
-def test_page_of_an_energy_report(model: Path) -> None:
+def test_page_of_an_energy_report(model: Path, no_meter: None) -> None:
     costs = EnergyModel(1e-9, 1e-9, "a <data> sheet")
     text = report_page(arenite.energy_of(model, model_costs=costs, duration_s=0.2, battery_wh=10))
     assert Page(text).open == [] and "<data>" not in text
-    assert "modelled" in text or "measured" in text
+    assert "modelled" in text and "measured" not in text
 
 
 def test_histogram_holds_every_value() -> None:

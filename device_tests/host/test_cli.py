@@ -21,7 +21,6 @@ from PIL import Image
 from arenite import _text, cli
 from arenite._reports import plain
 from arenite.contract import CONTRACT_METADATA, make_contract
-from arenite.meters import own_meters
 from arenite.tflite_graph import parse_graph
 from support import bad_models
 from support.builder import ModelBuilder
@@ -184,10 +183,21 @@ def test_compare(arenite_command: Command, model: Path, tmp_path: Path) -> None:
     assert done.returncode == 2 and "model differs" in done.stderr and done.stdout == ""
 
 
+@pytest.fixture
+def here(no_meter: None, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command in this process, which finds no meter; what it prints."""
+
+    def run(*words: str | Path) -> str:
+        assert cli.main([*map(str, words)]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
 @pytest.mark.parametrize("command", [("bench", "--seconds", "0"), ("energy", "--duration", "0.2")])
 @pytest.mark.parametrize("declared", [False, True])
 def test_energy_is_tagged_for_what_it_is(
-    arenite_command: Command, model: Path, tmp_path: Path, command: tuple[str, ...], declared: bool
+    here: Callable[..., str], model: Path, tmp_path: Path, command: tuple[str, ...], declared: bool
 ) -> None:
     """Every energy in the JSON says where it comes from; without a meter no figure is `measured`."""
     pytest.importorskip("ai_edge_litert")
@@ -195,37 +205,88 @@ def test_energy_is_tagged_for_what_it_is(
     costs.write_text('j_per_mac = 1e-12\nj_per_byte = 1e-10\nsource = "a data sheet"\n')
     options = ("--energy-model", costs) if declared else ()
     name, *words = command
-    text = arenite_command(name, model, *words, *options, "--json").stdout
+    text = here(name, model, *words, *options, "--json")
     tags = set(re.findall(r'"tag": "(\w+)"', text))
-    if own_meters():
-        assert tags <= {"measured", "modelled", "unknown"}
-        return
     assert tags == ({"modelled"} if declared else {"unknown"})
     figures = re.findall(r'"energy_mj": (\S+),', text)
     assert figures and all((figure != "null") == declared for figure in figures)
     assert not declared or "a data sheet" in text
 
 
-def test_energy_without_a_meter_says_so(arenite_command: Command, model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("bench", "--seconds", "0"), ("energy", "--duration", "0.2")])
+def test_energy_on_this_machine_has_a_tag(arenite_command: Command, model: Path, command: tuple[str, ...]) -> None:
+    """Whatever meters are here."""
+    pytest.importorskip("ai_edge_litert")
+    name, *words = command
+    text = arenite_command(name, model, *words, "--json").stdout
+    tags = set(re.findall(r'"tag": "(\w+)"', text))
+    assert tags and tags <= {"measured", "unknown"}
+
+
+def test_energy_without_a_meter_says_so(here: Callable[..., str], model: Path, tmp_path: Path) -> None:
     """A declared model is tagged as one; without it nothing is known. No constant poses as a measurement."""
     pytest.importorskip("ai_edge_litert")
-    report = answer(arenite_command("energy", model, "--duration", "0.2", "--battery-wh", "10", "--json"))
+    report = json.loads(here("energy", model, "--duration", "0.2", "--battery-wh", "10", "--json"))
     energy, stages = report["energy"], report["stages"]
-    assert isinstance(energy, dict) and isinstance(stages, list)
-    if report["meter"] is None:
-        assert energy["tag"] == "unknown" and energy["energy_mj"] is None and "no meter" in energy["source"]
-        assert report["battery_inferences"] is None
+    assert report["meter"] is None
+    assert energy["tag"] == "unknown" and energy["energy_mj"] is None and "no meter" in energy["source"]
+    assert report["battery_inferences"] is None
     assert [stage["stage"] for stage in stages] == ["total"] and stages[0]["time_ms"] > 0
     costs = tmp_path / "costs.toml"
     costs.write_text('j_per_mac = 1e-9\nj_per_byte = 1e-9\nsource = "datasheet"\n')
-    done = arenite_command("energy", model, "--duration", "0.2", "--energy-model", costs, "--json")
-    energy = answer(done)["energy"]
-    assert isinstance(energy, dict)
-    if report["meter"] is None:
-        # 432 MACs and 568 bytes, as the model's own test counts them.
-        assert energy["tag"] == "modelled" and energy["energy_mj"] == pytest.approx(1e3 * 1e-9 * (432 + 568))
-        assert energy["interval_mj"] is None and energy["average_w"] is None
-    assert "energy" in arenite_command("energy", model, "--duration", "0.2").stdout
+    energy = json.loads(here("energy", model, "--duration", "0.2", "--energy-model", costs, "--json"))["energy"]
+    # 432 MACs and 568 bytes, as the model's own test counts them.
+    assert energy["tag"] == "modelled" and energy["energy_mj"] == pytest.approx(1e3 * 1e-9 * (432 + 568))
+    assert energy["interval_mj"] is None and energy["average_w"] is None
+    assert "energy" in here("energy", model, "--duration", "0.2")
+
+
+@pytest.mark.parametrize("command", [("bench", "--seconds", "3600"), ("energy", "--duration", "3600")])
+def test_page_that_cannot_be_written_is_told_first(
+    arenite_command: Command, model: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Before an hour is measured, not after."""
+    name, *words = command
+    (tmp_path / "file").write_text("")
+    for page in (tmp_path / "gone" / "page.html", tmp_path, tmp_path / "file" / "page.html"):
+        done = arenite_command(name, model, *words, "--html", page, timeout_s=60)
+        assert done.returncode == 2 and str(page) in done.stderr and "Traceback" not in done.stderr
+        assert done.stdout == ""
+
+
+def test_report_that_cannot_be_kept_is_told_first(arenite_command: Command, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "o" / "bench.json").mkdir(parents=True)
+    done = arenite_command("bench", model, "--seconds", "3600", "--out", tmp_path / "o", timeout_s=60)
+    assert done.returncode == 2 and "bench.json" in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["bench", "energy"])
+def test_page_is_left_alone_when_nothing_is_measured(arenite_command: Command, tmp_path: Path, name: str) -> None:
+    old, fresh, link = tmp_path / "old.html", tmp_path / "fresh.html", tmp_path / "link.html"
+    old.write_text("an earlier run")
+    link.symlink_to(fresh)
+    for page in (old, fresh, link):
+        assert arenite_command(name, tmp_path / "gone.tflite", "--html", page).returncode == 2
+    assert old.read_text() == "an earlier run" and not fresh.exists() and link.is_symlink()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", [("bench", "--seconds", "0"), ("energy", "--duration", "0.2")])
+def test_result_is_shown_though_the_page_cannot_be_kept(
+    arenite_command: Command, model: Path, command: tuple[str, ...]
+) -> None:
+    """A disk that fills up meanwhile costs the page, not the figures."""
+    pytest.importorskip("ai_edge_litert")
+    name, *words = command
+    done = arenite_command(name, model, *words, "--html", "/dev/full")
+    assert done.returncode == 2 and "no space" in done.stderr and "Traceback" not in done.stderr
+    assert "energy     " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["bench", "energy"])
+def test_folder_without_pictures(arenite_command: Command, model: Path, tmp_path: Path, name: str) -> None:
+    done = arenite_command(name, model, "--picture", tmp_path)
+    assert done.returncode == 2 and f"the {name.replace('bench', 'benchmark')} folder holds no picture" in done.stderr
 
 
 def test_energy_of_each_stage_by_a_declared_meter(arenite_command: Command, tmp_path: Path) -> None:

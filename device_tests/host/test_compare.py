@@ -113,6 +113,22 @@ def test_folders_hold_runs(tmp_path: Path) -> None:
         arenite.compare(tmp_path / "a", tmp_path / "c")
 
 
+def test_logs_of_loadgen_are_no_runs(tmp_path: Path) -> None:
+    """LoadGen writes traces beside `bench.json`, and an empty one is no JSON."""
+    random = np.random.default_rng(6)
+    for side in ("a", "b"):
+        for run in range(2):
+            folder = tmp_path / side / str(run)
+            written(folder / "bench.json", report(latencies(random, 50)))
+            written(folder / "mlperf_log_accuracy.json", [])
+            (folder / "mlperf_log_trace.json").write_text("")
+    assert arenite.compare(tmp_path / "a", tmp_path / "b").runs == (2, 2)
+    for name in ("a/0", "a/1"):
+        (tmp_path / name / "bench.json").unlink()
+    with pytest.raises(UsageError, match="no benchmark"):
+        arenite.compare(tmp_path / "a", tmp_path / "b")
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ import arenite
 from arenite.energy import Energy, EnergyModel, read_energy_model
 from arenite.errors import UnsupportedOperatorError, UsageError
 from arenite.model_cost import mac_count, moved_bytes
-from arenite.tflite_graph import parse_graph, read_graph
+from arenite.tflite_graph import Tensor, parse_graph, read_graph
 from arenite_codegen.legalise import legalise
 from support import bad_models
 from support.builder import ModelBuilder
@@ -59,8 +61,7 @@ def test_battery_needs_a_figure() -> None:
     assert Energy(2.0, "measured", "m", gross_mj=4.0).inferences_from(1) == pytest.approx(3600e3 / 4)
 
 
-def test_fallback_only_without_a_meter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arenite.meters.own_meters", list)
+def test_fallback_only_without_a_meter(no_meter: None) -> None:
     declared = EnergyModel(1e-12, 0, "datasheet").energy(10**9, 0)
     with arenite.meter(fallback=declared) as meter:
         meter.tick()
@@ -103,3 +104,14 @@ def test_operator_without_a_known_count_is_refused() -> None:
     builder.operator("BATCH_MATMUL", [x, x], [y])
     with pytest.raises(UnsupportedOperatorError, match="BATCH_MATMUL"):
         mac_count(parse_graph(builder.finish([x], [y])))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size_bytes"),
+    [("int4", 3), ("int8", 5), ("bool", 5), ("int16", 10), ("float16", 10), ("int32", 20), ("int64", 40)],
+)
+def test_bytes_of_each_type(dtype: str, size_bytes: int) -> None:
+    """Five values; two of four bits share a byte, and a byte that is begun counts whole."""
+    tensor = Tensor(0, "x", (5,), dtype, None, None)
+    graph: Any = SimpleNamespace(tensors=[tensor], operators=[SimpleNamespace(inputs=[0, -1], outputs=[])])
+    assert moved_bytes(graph) == size_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shutil
 import signal
 import sqlite3
@@ -135,20 +136,41 @@ def test_photo_library_says_no(example: Run, model: Path, folder: Path, tmp_path
     assert broken.returncode == 2 and "photos.sqlite" in broken.stderr and "Traceback" not in broken.stderr
 
 
-def test_battery_estimate_from_declared_costs(example: Run, model: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def battery_estimate(
+    repository: Path, no_meter: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Runs that example in this process, which finds no meter: its exit code, and what it prints."""
+    script = repository / "examples" / "battery_estimate" / "battery_estimate.py"
+
+    def run(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(script), run_name="__main__")
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, capsys.readouterr().out
+
+    return run
+
+
+def test_battery_estimate_from_declared_costs(
+    battery_estimate: Callable[..., tuple[int, str]], model: Path, tmp_path: Path
+) -> None:
     costs = tmp_path / "costs.toml"
     costs.write_text('j_per_mac = 1e-3\nj_per_byte = 0.0\nidle_w = 0.1\nsource = "made up for a test"\n')
     given = ("--model", model, "--duration", 0.2, "--battery-wh", 10, "--every", 2)
-    done = example("battery_estimate", *given, "--costs", costs)
-    if "measured" in done.stdout:
-        pytest.skip("this machine has a meter, so declared costs are not used")
+    code, text = battery_estimate(*given, "--costs", costs)
     # 3 × 48 MACs of 1 mJ every 2 s are 0.072 W; with 0.1 W of idle power 10 Wh last 58.1 hours.
-    assert done.returncode == 0, done.stderr
-    assert "battery    58.1 hours with one inference every 2 s (modelled)" in done.stdout
-    assert "made up for a test" in done.stdout
+    assert code == 0
+    assert "battery    58.1 hours with one inference every 2 s (modelled)" in text
+    assert "made up for a test" in text
 
 
-def test_battery_estimate_guesses_nothing(example: Run, model: Path) -> None:
+def test_battery_estimate_guesses_nothing(
+    battery_estimate: Callable[..., tuple[int, str]], example: Run, model: Path
+) -> None:
+    code, text = battery_estimate("--model", model, "--duration", 0.2)
+    assert code == 1 and "unknown" in text and "measured" not in text
     done = example("battery_estimate", "--model", model, "--duration", 0.2)
     assert done.returncode == 1 or "measured" in done.stdout
     assert "unknown" in done.stdout or "measured" in done.stdout

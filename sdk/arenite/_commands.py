@@ -88,11 +88,13 @@ def verify(arguments: argparse.Namespace) -> int:
 def bench(arguments: argparse.Namespace) -> int:
     """`arenite bench MODEL`: exit 0 for a short run too; its report says that it is no valid run of the scenario."""
     out = None if arguments.out is None else _folder(Path(arguments.out))
+    kept = None if out is None else out / "bench.json"
+    _check_writable(kept, arguments.html)
     report = arenite.bench(
         arguments.model,
         threads=arguments.threads,
         engine=arguments.engine,
-        pictures=_pictures(arguments.picture),
+        pictures=_pictures(arguments.picture, "benchmark"),
         scenario=arguments.scenario,
         min_duration_s=arguments.seconds,
         min_queries=arguments.count,
@@ -102,10 +104,12 @@ def bench(arguments: argparse.Namespace) -> int:
         model_costs=arguments.energy_model,
         progress=_progress(),
     )
-    if out is not None:
-        write_json(report, out / "bench.json")
-    _page(arguments, report)
-    return _show(arguments, report, _text.benchmark)
+    try:
+        return _show(arguments, report, _text.benchmark)
+    finally:
+        if kept is not None:
+            write_json(report, kept)
+        _page(arguments, report)
 
 
 def compare(arguments: argparse.Namespace) -> int:
@@ -117,24 +121,42 @@ def compare(arguments: argparse.Namespace) -> int:
 
 def energy(arguments: argparse.Namespace) -> int:
     """`arenite energy MODEL`: exit 0 when the energy is unknown too; its report says why."""
+    _check_writable(arguments.html)
     report = arenite.energy_of(
         arguments.model,
         threads=arguments.threads,
         engine=arguments.engine,
-        pictures=_pictures(arguments.picture),
+        pictures=_pictures(arguments.picture, "energy"),
         source=arguments.meter,
         model_costs=arguments.energy_model,
         duration_s=arguments.duration,
         battery_wh=arguments.battery_wh,
         progress=_progress(),
     )
-    _page(arguments, report)
-    return _show(arguments, report, _text.energy)
+    try:
+        return _show(arguments, report, _text.energy)
+    finally:
+        _page(arguments, report)
 
 
 def _folder(path: Path) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def _check_writable(*paths: Path | str | None) -> None:
+    """Finds out before a long run whether its files can be written; leaves none behind.
+
+    Raises:
+        OSError: One cannot.
+    """
+    for path in (Path(path) for path in paths if path is not None):
+        fresh = not path.exists()
+        # A pipe or a device would not take it as nothing that it is opened.
+        if fresh or path.is_file() or path.is_dir():
+            path.open("ab").close()
+        if fresh:
+            path.resolve().unlink()
 
 
 def _page(arguments: argparse.Namespace, report: BenchReport | EnergyReport) -> None:
@@ -168,10 +190,10 @@ def _samples(paths: list[str] | None) -> str | list[str] | None:
     return paths[0] if paths is not None and len(paths) == 1 else paths
 
 
-def _pictures(paths: list[str]) -> list[str | Path]:
+def _pictures(paths: list[str], what: str) -> list[str | Path]:
     found: list[str | Path] = []
     for path in paths:
-        found.extend(pictures_in(Path(path), "benchmark") if Path(path).is_dir() else [path])
+        found.extend(pictures_in(Path(path), what) if Path(path).is_dir() else [path])
     return found
 
 

@@ -15,13 +15,14 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from arenite.cold_start import ColdStart
 from arenite.comparison import FORMAT
 from arenite.energy import Energy, EnergyModel
-from arenite.energy_report import modelled_energy, open_recording
+from arenite.energy_report import declared_energy, open_recording
 from arenite.engines import EngineReport
 from arenite.errors import UsageError
 from arenite.loadgen import MOST_QUERIES, LoadGen, find_loadgen
@@ -118,6 +119,13 @@ class _Recorder:
         self.timings.append(timing)
         return timing.total_ms
 
+    @property
+    def invoke_s(self) -> float:
+        """Mean time of an invocation since the measurement began."""
+        if self.timings:
+            return 1e-3 * fmean(timing.invoke_ms for timing in self.timings)
+        return (self.end_s - self.start_s) / self.samples
+
     def _issue(self) -> None:
         self.issued_s = time.perf_counter()
         # LoadGen prepares before the first query.
@@ -184,7 +192,7 @@ def bench_session(
     _check(scenario, driver, min_duration_s, min_queries, warm_up)
     rules, watch = SCENARIOS[scenario], Watch()
     recorder = _Recorder(session, pictures, watch)
-    modelled = None if model_costs is None else modelled_energy(session, model_costs, with_stages=bool(pictures))
+    modelled = None if model_costs is None else declared_energy(session, model_costs, with_stages=bool(pictures))
     with (progress or Progress()).step("bench"), open_recording(meter) as recording:
         # Idle has been measured by now: what warms up must be warm when the measurement begins.
         warm_ms = [recorder.sample(i % recorder.data_set) for i in range(max(1, warm_up))]
@@ -196,7 +204,7 @@ def bench_session(
             section.narrow(recorder.start_s, recorder.end_s)
     energy = section.per_inference(recorder.samples)
     if recording.source is None and modelled is not None:
-        energy = modelled
+        energy = modelled(recorder.invoke_s)
     times_ms = np.frombuffer(recorder.times_ms)
     every = -(-len(times_ms) // MOST_KEPT)
     duration_s = recorder.end_s - recorder.start_s

@@ -29,6 +29,7 @@ from arenite.comparison import STATISTICS
 from arenite.contract import CLASS_MEANINGS, COLOURS, CROPS, FILTERS, NORMALISATIONS
 from arenite.engines import ENGINES
 from arenite.errors import AreniteError, OutputError, UsageError
+from arenite.machine import installed_version
 from arenite.scenarios import DRIVERS, SCENARIOS
 
 __all__ = ["main"]
@@ -157,7 +158,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit 0 yes, 1 the answer is no, 2 usage or environment.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"arenite {_version()}")
+    version = installed_version("arenite") or "(not installed)"
+    parser.add_argument("--version", action="version", version=f"arenite {version}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_convert(commands)
     _add_inspect(commands)
@@ -170,15 +172,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_energy(commands)
     _add_doctor(commands)
     return parser
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("arenite")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
 
 
 def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:

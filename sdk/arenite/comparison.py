@@ -37,6 +37,8 @@ FORMAT = "arenite-bench-1"
 Array = npt.NDArray[np.float64]
 _RESAMPLED, _BLOCKS, _SEED = 2000, 50, 1
 _LEAST = 20
+# What LoadGen leaves beside `bench.json`.
+_LOADGEN_LOGS = "mlperf_log_"
 
 
 def _percentile(part: float) -> Callable[[Array], float]:
@@ -189,7 +191,7 @@ def _ratio(name: str, before: list[Array], after: list[Array]) -> Ratio:
 def _contents(reports: Benchmarks) -> list[Mapping[str, Any]]:
     """The JSON of one report or of several."""
     if isinstance(reports, str | Path) and Path(reports).is_dir():
-        found = sorted(Path(reports).rglob("*.json"))
+        found = sorted(p for p in Path(reports).rglob("*.json") if not p.name.startswith(_LOADGEN_LOGS))
         if not found:
             cure = "Give a folder with what `arenite bench --json` or `--out` wrote."
             raise UsageError("the folder holds no benchmark", where=str(reports), cure=cure)

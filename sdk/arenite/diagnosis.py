@@ -7,8 +7,8 @@ import platform
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
-from importlib import metadata
 
+from arenite.machine import installed_version
 from arenite.meters import FoundMeter, found_meters
 
 __all__ = ["DoctorReport", "Tool", "examine"]
@@ -93,7 +93,7 @@ def examine() -> DoctorReport:
     tools = tuple(_with_alternatives(tool, found) for tool in found)
     jobs = {job: _can(job, tools) for job in dict.fromkeys(tool.job for tool in tools)}
     return DoctorReport(
-        arenite=_version("arenite") or "not installed as a package",
+        arenite=installed_version("arenite") or "not installed as a package",
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         tools=tools,
@@ -116,15 +116,8 @@ def _with_alternatives(tool: Tool, tools: tuple[Tool, ...]) -> Tool:
 
 def _package(name: str, job: str, extra: str, needed: bool) -> Tool:
     # TensorFlow also comes as a package without GPU support.
-    found = _version(name) or (_version("tensorflow-cpu") if name == "tensorflow" else None)
+    found = installed_version(name) or (installed_version("tensorflow-cpu") if name == "tensorflow" else None)
     return Tool(name, job, "package", found, needed, f"pip install 'arenite[{extra}]'")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _program(name: str, job: str, option: str, package: str) -> Tool:

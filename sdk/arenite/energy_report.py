@@ -25,7 +25,7 @@ from arenite.progress import Progress
 from arenite.session import Session
 from arenite.tflite_graph import read_graph
 
-__all__ = ["EnergyReport", "StageEnergy", "measure_energy", "modelled_energy", "open_recording"]
+__all__ = ["EnergyReport", "StageEnergy", "declared_energy", "measure_energy", "open_recording"]
 
 _HELD = 8
 
@@ -102,12 +102,11 @@ def measure_energy(
     """
     if not 0 < duration_s <= 3600 or (battery_wh is not None and not 0 < battery_wh < 1e9):
         raise UsageError("the duration must be within 0..3600 s and the battery above 0 Wh")
+    modelled = None if model is None else declared_energy(session, model, with_stages=False)
     loops = _loops(session, pictures)
     for query in loops.values():
         query(0)
-    modelled = None if model is None else modelled_energy(session, model, with_stages=False)
-    recording = open_recording(source, fallback=modelled if not pictures else None)
-    with (progress or Progress()).step("energy", len(loops)) as step, recording:
+    with (progress or Progress()).step("energy", len(loops)) as step, open_recording(source) as recording:
         sections = {}
         for name, query in loops.items():
             # The pipeline gets half of the time, the stages share the rest.
@@ -145,41 +144,47 @@ def _loops(session: Session, pictures: Sequence[PictureSource]) -> dict[str, Cal
     }
 
 
-def modelled_energy(session: Session, model: EnergyModel, *, with_stages: bool) -> Energy:
-    """Energy of one invocation by declared costs; of an inference with its other stages it is the least."""
+def declared_energy(session: Session, model: EnergyModel, *, with_stages: bool) -> Callable[[float], Energy]:
+    """Energy by declared costs of one invocation that takes so many seconds; of an inference with its other stages it
+    is the least. What the model computes and moves is counted now, and nothing runs.
+
+    Raises:
+        UnsupportedOperatorError: An operator's count is not known.
+    """
     graph = read_graph(session.path)
-    start_s = time.perf_counter()
-    session.run()
-    energy = model.energy(mac_count(graph), moved_bytes(graph), time.perf_counter() - start_s)
-    if not with_stages:
-        return energy
-    source = f"{energy.source}; the invocation alone, not the picture's other stages"
-    return replace(energy, lower_bound=True, source=source)
+    macs, moved = mac_count(graph), moved_bytes(graph)
+
+    def energy_of(invoke_s: float) -> Energy:
+        energy = model.energy(macs, moved, invoke_s)
+        if not with_stages:
+            return energy
+        source = f"{energy.source}; the invocation alone, not the picture's other stages"
+        return replace(energy, lower_bound=True, source=source)
+
+    return energy_of
 
 
 def _report(
     session: Session,
     recording: Recording,
     sections: dict[str, Section],
-    modelled: Energy | None,
+    modelled: Callable[[float], Energy] | None,
     battery_wh: float | None,
     has_pictures: bool,
 ) -> EnergyReport:
     energies = {name: section.per_inference() for name, section in sections.items()}
-    if recording.source is None and modelled is not None and has_pictures:
-        energies["invoke"] = modelled
+    if recording.source is None and modelled is not None:
+        energies["invoke"] = modelled(_mean_s(sections["invoke"]))
     if not has_pictures:
         sections, energies = {"total": sections["invoke"]}, {"total": energies["invoke"]}
     parts = [energy.energy_mj for name, energy in energies.items() if name != "total"]
     sum_mj = None if None in parts else sum(part or 0.0 for part in parts)
     stages = []
     for name, section in sections.items():
-        end_s = section.start_s if section.end_s is None else section.end_s
         share = None
         if sum_mj and name != "total":
             share = (energies[name].energy_mj or 0.0) / sum_mj
-        time_ms = 1e3 * (end_s - section.start_s) / len(section.ticks_s)
-        stages.append(StageEnergy(name, time_ms, energies[name], share))
+        stages.append(StageEnergy(name, 1e3 * _mean_s(section), energies[name], share))
     energy = energies["total"]
     return EnergyReport(
         model_sha256=session.model_sha256,
@@ -191,3 +196,9 @@ def _report(
         battery_wh=battery_wh,
         battery_inferences=None if battery_wh is None else energy.inferences_from(battery_wh),
     )
+
+
+def _mean_s(section: Section) -> float:
+    """Mean time of an inference in a section that is over."""
+    end_s = section.start_s if section.end_s is None else section.end_s
+    return (end_s - section.start_s) / len(section.ticks_s)

@@ -25,9 +25,13 @@ _UNCOUNTED = {
     "UNIDIRECTIONAL_SEQUENCE_RNN",
     "WHILE",
 }
-_SUB_BYTE = {"int4": 0.5}
-_BYTES = {"float16": 2, "bfloat16": 2, "float64": 8, "complex64": 8, "int64": 8, "uint64": 8, "int16": 2, "uint16": 2}
-_ONE_BYTE = {"int8", "uint8", "bool"}
+# Of one value, where it is not 4.
+_BYTES = {
+    "int4": 0.5,
+    **dict.fromkeys(("int8", "uint8", "bool"), 1),
+    **dict.fromkeys(("float16", "bfloat16", "int16", "uint16"), 2),
+    **dict.fromkeys(("float64", "complex64", "int64", "uint64"), 8),
+}
 
 
 def mac_count(graph: Graph) -> int:
@@ -46,8 +50,7 @@ def moved_bytes(graph: Graph) -> int:
 
 
 def _size_bytes(tensor: Tensor) -> float:
-    width = 1 if tensor.dtype in _ONE_BYTE else _BYTES.get(tensor.dtype, _SUB_BYTE.get(tensor.dtype, 4))
-    return math.prod(tensor.shape) * width
+    return math.prod(tensor.shape) * _BYTES.get(tensor.dtype, 4)
 
 
 def _macs(graph: Graph, op: Operator) -> int:

@@ -24,12 +24,12 @@ from statistics import median
 
 from arenite.meters.base import number_in, text_in
 
-__all__ = ["Pace", "SYSFS", "ThermalReport", "ThermalWatch", "pace_of"]
+__all__ = ["Pace", "SANE_C", "SYSFS", "ThermalReport", "ThermalWatch", "pace_of"]
 
 SYSFS = Path("/sys")
 _EVERY_S = 0.5
 # Sensors that say so are broken or absent.
-_SANE_C = (-50.0, 200.0)
+SANE_C = (-50.0, 200.0)
 _PI_BITS = {0: "under-voltage", 1: "frequency capped", 2: "throttled", 3: "soft temperature limit"}
 # So many inferences at either end make a median that one slow one does not move.
 _LEAST_ENDS = 10
@@ -177,7 +177,7 @@ class ThermalWatch:
 
     def _temperature(self, name: str, path: Path) -> None:
         value = number_in(path)
-        if value is None or not _SANE_C[0] < value / 1e3 < _SANE_C[1]:
+        if value is None or not SANE_C[0] < value / 1e3 < SANE_C[1]:
             return
         degrees = value / 1e3
         self._seen.start_c.setdefault(name, degrees)

@@ -267,7 +267,6 @@ class Device:
             cure="Load every input before each run, and read outputs before the next load",
         )
 
-
     def _damage(self, payload: bytes) -> MemoryDamageError:
         guard, layer, step = protocol.read_damage(payload, self._stream.name)
         return MemoryDamageError(

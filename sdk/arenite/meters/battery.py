@@ -12,7 +12,7 @@ from pathlib import Path
 
 from arenite.meters.base import PowerMeter, number_in, text_in
 
-__all__ = ["BatteryMeter", "POWER_SUPPLY", "find"]
+__all__ = ["BatteryMeter", "find"]
 
 POWER_SUPPLY = Path("/sys/class/power_supply")
 _POLL_S = 1.0

@@ -26,13 +26,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from arenite.errors import UsageError
-from arenite.meters.base import JOULES, WATTS, Meter, Samples
-from arenite.meters.serial_line import open_line
+from arenite.meters.base import JOULES, WATTS, Samples
+from arenite.meters.serial_line import Line, LineMeter, open_line
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -77,25 +77,15 @@ class Declaration:
     columns: Mapping[str, Column]
 
 
-class _Lines(Protocol):
-    def read(self, timeout_s: float) -> bytes:
-        """Bytes that arrived."""
-
-    def close(self) -> None:
-        """Frees it."""
-
-
-class DeclaredMeter(Meter):
+class DeclaredMeter(LineMeter[Line]):
     """Reads the lines of a declared meter."""
 
-    poll_s = 0.0
-
     def __init__(self, declaration: Declaration) -> None:
+        super().__init__()
         self.source, self.rail = declaration.name, declaration.rail
         self.interval_s = declaration.interval_s
         self.quantity = JOULES if "energy" in declaration.columns else WATTS
         self._declared = declaration
-        self._lines: _Lines | None = None
         self._rest = b""
         self._origin_s: float | None = None
         self._before_s: float | None = None
@@ -110,26 +100,19 @@ class DeclaredMeter(Meter):
             MeterError: The file is not there.
         """
         if self._declared.port is not None:
-            self._lines = open_line(self._declared.port, self._declared.baud)
+            self._line = open_line(self._declared.port, self._declared.baud)
             return
         assert self._declared.file is not None
         try:
-            self._lines = _Tail(self._declared.file)
+            self._line = _Tail(self._declared.file)
         except OSError as error:
             raise self.error(f"{self._declared.file} cannot be read", "Start the program that writes it.") from error
 
-    def read(self) -> Samples:
-        """What arrived."""
-        if self._lines is None:
-            return Samples.none()
-        received = self._lines.read(0.05)
-        return self.decode(received, time.perf_counter()) if received else Samples.none()
-
     def stop(self) -> None:
         """Closes the port or file."""
-        if self._lines is not None:
-            self._lines.close()
-            self._lines = None
+        if self._line is not None:
+            self._line.close()
+            self._line = None
 
     def decode(self, received: bytes, arrived_s: float) -> Samples:
         """Bytes as samples; a line may be cut anywhere."""

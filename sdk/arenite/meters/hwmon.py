@@ -13,7 +13,7 @@ from pathlib import Path
 
 from arenite.meters.base import CounterMeter, Meter, PowerMeter, number_in, text_in
 
-__all__ = ["HWMON", "HwmonEnergy", "HwmonPower", "find", "find_whole"]
+__all__ = ["HwmonEnergy", "HwmonPower", "find", "find_whole"]
 
 HWMON = Path("/sys/class/hwmon")
 _POLL_S = 0.05

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from arenite.meters.base import PowerMeter, number_in, text_in
 
-__all__ = ["HWMON", "IIO", "JetsonMeter", "Rail", "find", "rails_of"]
+__all__ = ["JetsonMeter", "Rail", "find", "rails_of"]
 
 HWMON = Path("/sys/class/hwmon")
 IIO = Path("/sys/bus/i2c/drivers/ina3221x")

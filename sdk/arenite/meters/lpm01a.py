@@ -11,15 +11,14 @@ Protocol: ST's user manual UM2243 and MLPerf Tiny's runner, github.com/mlcommons
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from arenite.device.streams import SerialStream
 from arenite.errors import UsageError
-from arenite.meters.base import WATTS, Meter, Samples
-from arenite.meters.serial_line import Clock, drain, millivolts, open_line, options_of, read_until
+from arenite.meters.base import WATTS, Samples
+from arenite.meters.serial_line import Clock, LineMeter, drain, millivolts, open_line, options_of, read_until
 
 __all__ = ["BinaryDecoder", "Lpm01aMeter", "TextDecoder", "open_lpm01a"]
 
@@ -91,7 +90,7 @@ class BinaryDecoder:
         return found
 
 
-class Lpm01aMeter(Meter):
+class Lpm01aMeter(LineMeter[SerialStream]):
     """The meter as the board's supply.
 
     Args:
@@ -102,14 +101,13 @@ class Lpm01aMeter(Meter):
     """
 
     quantity = WATTS
-    poll_s = 0.0
 
     def __init__(self, port: str, supply_mv: int, rate: str, form: str) -> None:
+        super().__init__()
         self.source = f"lpm01a:{port}"
         self.rail = f"board at the meter, {supply_mv} mV from it"
         self.interval_s = 1 / _RATES[rate]
         self._port, self._supply_mv, self._rate, self._form = port, supply_mv, rate, form
-        self._line: SerialStream | None = None
         self._decoder: TextDecoder | BinaryDecoder = TextDecoder() if form == "ascii_dec" else BinaryDecoder()
         self._clock = Clock(self.interval_s)
         self._stamp_ms: int | None = None
@@ -139,13 +137,6 @@ class Lpm01aMeter(Meter):
             self._line.close()
             self._line = None
             raise self.error(f"'{command}' was answered with: {said}", "Check the port and that no program holds it.")
-
-    def read(self) -> Samples:
-        """What arrived."""
-        if self._line is None:
-            return Samples.none()
-        received = self._line.read(0.05)
-        return self.decode(received, time.perf_counter()) if received else Samples.none()
 
     def decode(self, received: bytes, arrived_s: float) -> Samples:
         """Bytes as samples."""

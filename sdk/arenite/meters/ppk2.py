@@ -15,7 +15,6 @@ github.com/NordicSemiconductor/pc-nrfconnect-ppk.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -25,10 +24,10 @@ import numpy.typing as npt
 
 from arenite.device.streams import SerialStream
 from arenite.errors import UsageError
-from arenite.meters.base import WATTS, Meter, Samples
-from arenite.meters.serial_line import Clock, drain, millivolts, open_line, options_of, read_until
+from arenite.meters.base import WATTS, Samples
+from arenite.meters.serial_line import Clock, LineMeter, drain, millivolts, open_line, options_of, read_until
 
-__all__ = ["Ppk2Meter", "SpikeFilter", "amperes", "calibration", "open_ppk2", "split_words"]
+__all__ = ["Ppk2Meter", "SpikeFilter", "amperes", "calibration", "open_ppk2"]
 
 Array = npt.NDArray[Any]
 
@@ -136,7 +135,7 @@ def _decayed(average: float, values: Array, alpha: float) -> float:
     return float(average * (1 - alpha) ** len(values) + np.dot(weights, values))
 
 
-class Ppk2Meter(Meter):
+class Ppk2Meter(LineMeter[SerialStream]):
     """A kit at a serial port.
 
     Args:
@@ -147,13 +146,12 @@ class Ppk2Meter(Meter):
 
     quantity = WATTS
     interval_s = _PERIOD_S
-    poll_s = 0.0
 
     def __init__(self, port: str, supply_mv: int, mode: str) -> None:
+        super().__init__()
         self.source = f"ppk2:{port}"
         self.rail = f"board at the kit, {supply_mv} mV {'from the kit' if mode == 'source' else 'as declared'}"
         self._port, self._supply_mv, self._mode = port, supply_mv, mode
-        self._line: SerialStream | None = None
         self._modifiers = calibration("")
         self._filter = SpikeFilter()
         self._clock = Clock(_PERIOD_S)
@@ -181,13 +179,6 @@ class Ppk2Meter(Meter):
             line.write(bytes([_VOLTAGE, *divmod(self._supply_mv, 256)]))
         line.write(bytes([_POWER, 1]))
         line.write(bytes([_START]))
-
-    def read(self) -> Samples:
-        """What arrived."""
-        if self._line is None:
-            return Samples.none()
-        received = self._line.read(0.05)
-        return self.decode(received, time.perf_counter()) if received else Samples.none()
 
     def stop(self) -> None:
         """Stops the stream. The board's supply stays as it is."""

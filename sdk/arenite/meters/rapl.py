@@ -13,7 +13,7 @@ from pathlib import Path
 
 from arenite.meters.base import CounterMeter, number_in, text_in
 
-__all__ = ["POWERCAP", "RaplDomain", "RaplMeter", "find", "rapl_domains"]
+__all__ = ["RaplDomain", "RaplMeter", "find"]
 
 POWERCAP = Path("/sys/class/powercap")
 # Counters tick about once a millisecond, and the fastest wrap known is about a minute. A reading takes microseconds.

@@ -4,17 +4,52 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy.typing as npt
 
 from arenite.device.streams import SerialStream
 from arenite.errors import UsageError
+from arenite.meters.base import Meter, Samples
 
 Array = npt.NDArray[Any]
 
-__all__ = ["Clock", "drain", "millivolts", "open_line", "options_of", "read_until"]
+__all__ = ["Clock", "Line", "LineMeter", "drain", "millivolts", "open_line", "options_of", "read_until"]
+
+
+class Line(Protocol):
+    """What a meter's bytes come from."""
+
+    def read(self, timeout_s: float) -> bytes:
+        """Bytes that arrived; empty after `timeout_s`."""
+
+    def close(self) -> None:
+        """Frees it."""
+
+
+AnyLine = TypeVar("AnyLine", bound=Line)
+
+
+class LineMeter(Meter, Generic[AnyLine]):
+    """A meter that sends by itself: `start` opens `_line`, `stop` closes it and leaves None."""
+
+    poll_s = 0.0
+
+    def __init__(self) -> None:
+        self._line: AnyLine | None = None
+
+    @abstractmethod
+    def decode(self, received: bytes, arrived_s: float) -> Samples:
+        """Bytes, which may be cut anywhere, as samples."""
+
+    def read(self) -> Samples:
+        """What arrived."""
+        if self._line is None:
+            return Samples.none()
+        received = self._line.read(0.05)
+        return self.decode(received, time.perf_counter()) if received else Samples.none()
 
 
 def options_of(argument: str, allowed: tuple[str, ...], source: str) -> tuple[str, dict[str, str]]:
