@@ -25,7 +25,7 @@ import numpy as np
 from arenite._fields import wrong
 from arenite.boxes import Boxes
 from arenite.errors import ContractError
-from arenite.tflite_graph import Graph, Tensor, read_graph
+from arenite.tflite_graph import CONTRACT_METADATA, Graph, Tensor, read_graph
 
 __all__ = [
     "CLASS_MEANINGS",
@@ -53,7 +53,6 @@ __all__ = [
 ]
 
 FORMAT = 1
-CONTRACT_METADATA = "ARENITE_CONTRACT"
 GOLDEN_METADATA = "ARENITE_GOLDEN"
 
 COLOURS = ("RGB", "BGR", "GREY")
