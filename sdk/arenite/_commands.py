@@ -66,6 +66,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         caller_outputs=_positions(arguments.caller_output),
         keep_input=arguments.keep_input,
         guards=arguments.guards,
+        camera=arguments.camera,
         force=arguments.force,
         progress=_progress(),
     )

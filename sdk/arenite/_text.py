@@ -140,6 +140,8 @@ def bundle(report: BundleReport) -> list[str]:
             f"MACs {model.macs:,}"
             for model in report.models
         ]
+    if report.camera_bytes:
+        lines.append(f"camera     {report.camera_bytes:,} bytes of RAM beside the arena")
     if report.guards:
         lines.append("guards     a validation build: larger and slower than firmware to ship")
     return [*lines, f"next       arenite build {printable(report.out_dir)}"]

@@ -285,6 +285,8 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)
     guards = "make a validation build, which watches a word behind every block of the arena"
     parser.add_argument("--guards", action="store_true", help=guards)
+    camera = "add the C that makes the input of such frames, as 320x240:RGB565 or 640x480:YUYV:bt709:full"
+    parser.add_argument("--camera", metavar="FRAME", help=camera)
     parser.add_argument(
         "--max-mac-factor",
         type=float,
