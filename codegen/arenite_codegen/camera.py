@@ -64,7 +64,8 @@ class Camera:
         ranges = [word for word in words if word in ("full", "limited")]
         if found is None or len(matrices) > 1 or len(ranges) > 1 or len(words) > len(matrices) + len(ranges):
             raise UsageError(f"{text!r} describes no camera frame", cure=f"Write it as {_EXAMPLE}.")
-        return cls(int(found[1]), int(found[2]), found[3].upper(), *matrices or ["bt601"], "full" in ranges)
+        matrix = matrices[0] if matrices else "bt601"
+        return cls(int(found[1]), int(found[2]), found[3].upper(), matrix, "full" in ranges)
 
     def __str__(self) -> str:
         chroma = f":{self.matrix}:{'full' if self.full_range else 'limited'}" if self.is_ycc else ""
@@ -183,7 +184,7 @@ def make_preprocessing(spec: InputSpec, io: IoTensor, camera: Camera, where: str
     try:
         preprocessor = Preprocessor(spec)
     except AreniteError as error:
-        raise ContractError(error.what, where=where, cure="Leave out --camera, or see `arenite contract set`.") from error
+        raise ContractError(error.what, where=where, cure="Leave out --camera.") from error
     assert spec.picture is not None
     size = (camera.width, camera.height)
     left, top, right, bottom = preprocessor.box(size)

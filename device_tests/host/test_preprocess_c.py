@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C that makes an input of a camera's frame: every byte is that of the session's preprocessing, which is Pillow's."""
+"""The C that makes an input of a camera's frame: every byte is that of the session's preprocessing, which is Pillow."""
 
 from __future__ import annotations
 
@@ -151,11 +151,11 @@ def test_chroma_in_integers_is_pillows_float(matrix: str, full_range: bool) -> N
 
 
 def test_memory_is_a_line_a_row_and_the_ring() -> None:
-    """320×240 to 96×96, bilinear over 2.5 rows to each side: six rows at once."""
+    """320×240 to 96×96, bilinear over 2.5 rows to each side: five rows at once."""
     code = CameraCase(picture_spec(96, 96), Camera(320, 240, "RGB565")).code
     assert not code.rows_first
-    assert code.rows.ring == 6
-    assert code.memory_bytes == 3 * 320 + 3 * 96 + 6 * 3 * 96
+    assert code.rows.ring == 5
+    assert code.memory_bytes == 3 * 320 + 3 * 96 + 5 * 3 * 96
 
 
 def test_one_table_where_all_channels_are_the_same() -> None:

@@ -131,37 +131,40 @@ def _written(case: CameraCase, symbol: str, folder: Path) -> Path:
 def _table(cases: Sequence[CameraCase]) -> str:
     numbers = range(len(cases))
     lines = [f'#include "case_{i}_camera.h"' for i in numbers]
-    lines.append("typedef struct { const arenite_camera_t *camera; uint32_t memory_bytes, input_bytes; } camera_case_t;")
-    lines.append("static const camera_case_t camera_cases[] = {")
-    lines += [
-        f"    {{&case_{i}_camera, CASE_{i}_CAMERA_BYTES, {int(np.prod(case.spec.shape))}u}}," for i, case in enumerate(cases)
-    ]
+    lines += ["typedef struct {", "    const arenite_camera_t *camera;", "    uint32_t memory_bytes, input_bytes;"]
+    lines += ["} camera_case_t;", "static const camera_case_t camera_cases[] = {"]
+    for i, case in enumerate(cases):
+        lines.append(f"    {{&case_{i}_camera, CASE_{i}_CAMERA_BYTES, {int(np.prod(case.spec.shape))}u}},")
     return "\n".join([*lines, "};", ""])
 
 
 def encoded(rgb: Array, format: str, matrix: str = "bt601", full_range: bool = False) -> bytes:
-    """Pixels [height, width, 3] as the bytes of a frame, each format by its own definition; chroma of every other pixel."""
+    """Pixels [height, width, 3] as a frame, each format by its own definition; chroma is that of every other pixel."""
     red, green, blue = (rgb[..., i].astype(np.uint16) for i in range(3))
-    if format in ("RGB565", "RGB565_BE"):
+    made: Array
+    if "565" in format:
         word = red >> 3 << 11 | green >> 2 << 5 | blue >> 3
-        return word.astype(">u2" if format.endswith("BE") else "<u2").tobytes()
-    if format == "GREY":
-        return rgb.mean(2).astype(np.uint8).tobytes()
-    if format in ("RGB", "BGR", "RGBA", "BGRA"):
+        made = word.astype(">u2" if format.endswith("BE") else "<u2")
+    elif format == "GREY":
+        made = rgb.mean(2).astype(np.uint8)
+    elif "Y" in format or format.startswith("NV"):
+        return _encoded_ycc(rgb, format, matrix, full_range)
+    else:
         planes = [rgb[..., "RGB".index(c)] if c != "A" else np.full(rgb.shape[:2], 77, np.uint8) for c in format]
-        return np.stack(planes, 2).tobytes()
-    luma, cb, cr = np.moveaxis(_ycc(rgb, matrix, full_range), 2, 0)
-    if format.startswith("NV"):
-        first, second = (cb, cr) if format == "NV12" else (cr, cb)
-        return luma.tobytes() + np.stack([first[::2, ::2], second[::2, ::2]], 2).tobytes()
-    quad = [luma[:, ::2], cb[:, ::2], luma[:, 1::2], cr[:, ::2]]
-    return np.stack(quad if format == "YUYV" else [quad[i] for i in (1, 0, 3, 2)], 2).tobytes()
+        made = np.stack(planes, 2)
+    return made.tobytes()
 
 
-def _ycc(rgb: Array, matrix: str, full_range: bool) -> Array:
+def _encoded_ycc(rgb: Array, format: str, matrix: str, full_range: bool) -> bytes:
     kr, kb = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}[matrix]
     red, green, blue = np.moveaxis(rgb / 255, 2, 0)
     luma = kr * red + (1 - kr - kb) * green + kb * blue
-    cb, cr = (blue - luma) / (2 * (1 - kb)), (red - luma) / (2 * (1 - kr))
-    low, span, chroma = (0, 255, 255) if full_range else (16, 219, 224)
-    return np.round(np.stack([low + span * luma, 128 + chroma * cb, 128 + chroma * cr], 2)).clip(0, 255).astype(np.uint8)
+    chroma = [(blue - luma) / (2 * (1 - kb)), (red - luma) / (2 * (1 - kr))]
+    low, span, width = (0, 255, 255) if full_range else (16, 219, 224)
+    planes = (low + span * luma, *(128 + width * c for c in chroma))
+    y, cb, cr = (np.round(plane).clip(0, 255).astype(np.uint8) for plane in planes)
+    if format.startswith("NV"):
+        pair = [c[::2, ::2] for c in ((cb, cr) if format == "NV12" else (cr, cb))]
+        return bytes(y.tobytes() + np.stack(pair, 2).tobytes())
+    quad = [y[:, ::2], cb[:, ::2], y[:, 1::2], cr[:, ::2]]
+    return bytes(np.stack(quad if format == "YUYV" else [quad[i] for i in (1, 0, 3, 2)], 2).tobytes())
