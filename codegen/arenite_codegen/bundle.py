@@ -136,9 +136,9 @@ def bundle(
         ModelError: A file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
         ContractError: A model's contract is damaged, or no contract says how a camera's frame becomes an input.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
-        UsageError: There is no model; there is no such input or output, or no such camera frame; an input that is fed row
-            by row is to be kept or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; or writing
-            `out_dir` would remove a model, the current folder or somebody else's files.
+        UsageError: There is no model; there is no such input or output, or no such camera frame; an input that is fed
+            row by row is to be kept or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; or
+            writing `out_dir` would remove a model, the current folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
     paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]

@@ -3,8 +3,8 @@
 
 Pillow resizes one axis after the other. A pixel is the sum of its neighbours times weights in steps of 1 / 2^22, plus
 one half, shifted and clipped to 8 bits. The weights are not computed here but read out of Pillow, so that they are its
-own whatever the filter and the version: an image of 32-bit integers goes through the same weights without their rounding
-to 2^22, so a line that is 2^22 at one pixel and 0 elsewhere becomes the rounded weights of that pixel.
+own whatever the filter and the version: an image of 32-bit integers goes through the same weights without their
+rounding to 2^22, so a line that is 2^22 at one pixel and 0 elsewhere becomes the rounded weights of that pixel.
 """
 
 from __future__ import annotations
