@@ -14,18 +14,23 @@ from arenite.errors import MissingToolError
 __all__ = ["with_metadata"]
 
 
-def with_metadata(model: bytes, entries: Mapping[str, bytes]) -> bytes:
-    """The same model with metadata entries added or replaced, in the order of their names.
+def with_metadata(model: bytes, entries: Mapping[str, bytes | None]) -> bytes:
+    """The same model with metadata entries added, replaced or removed, in the order of their names.
 
     Args:
         model: A TFLite file's bytes.
-        entries: Name and content of each.
+        entries: Name and content of each; None removes it.
     """
     schema = _schema()
     flatbuffers = import_module("flatbuffers")
     content = schema.ModelT.InitFromPackedBuf(model, 0)
-    content.metadata = [m for m in content.metadata or [] if m.name.decode() not in entries]
-    for name, data in sorted(entries.items()):
+    metadata = content.metadata or []
+    content.metadata = [m for m in metadata if m.name.decode() not in entries]
+    used = {tensor.buffer for graph in content.subgraphs for tensor in graph.tensors or []}
+    for buffer in {m.buffer for m in metadata} - {m.buffer for m in content.metadata} - used:
+        content.buffers[buffer].data = None  # buffers are named by their places: an empty one stays
+    wanted = {name: data for name, data in entries.items() if data is not None}
+    for name, data in sorted(wanted.items()):
         buffer = schema.BufferT()
         buffer.data = np.frombuffer(data, np.uint8)
         content.buffers.append(buffer)
@@ -33,7 +38,7 @@ def with_metadata(model: bytes, entries: Mapping[str, bytes]) -> bytes:
         entry.name = name
         entry.buffer = len(content.buffers) - 1
         content.metadata.append(entry)
-    builder = flatbuffers.Builder(len(model) + sum(map(len, entries.values())) + 4096)
+    builder = flatbuffers.Builder(len(model) + sum(map(len, wanted.values())) + 4096)
     builder.Finish(content.Pack(builder), b"TFL3")
     return bytes(builder.Output())
 

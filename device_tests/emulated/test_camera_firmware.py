@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One picture through calibration, session, Core ML's image input and firmware: the same input, byte for byte.
 
-The firmware is row-fed: a camera's rows go in as they come, and neither the frame nor the input is ever whole in memory.
+The firmware is row-fed: a camera's rows go in as they come; neither the frame nor the input is ever whole in memory.
 """
 
 from __future__ import annotations
