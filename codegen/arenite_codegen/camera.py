@@ -16,7 +16,7 @@ from arenite.preprocess import Preprocessor
 from arenite_codegen.network import IoTensor
 from arenite_codegen.resize import Axis, axis_of, takes_rows_first
 
-__all__ = ["MOST_PIXELS", "Camera", "Preprocessing", "camera_entry", "make_preprocessing"]
+__all__ = ["Camera", "MOST_PIXELS", "Preprocessing", "camera_entry", "make_preprocessing"]
 
 # Of a side of a frame: what a frame of this size needs is still found in seconds.
 MOST_PIXELS = 8192

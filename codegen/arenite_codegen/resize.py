@@ -22,7 +22,7 @@ from arenite.errors import CheckFailedError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ONE", "Axis", "axis_of", "takes_rows_first"]
+__all__ = ["Axis", "ONE", "axis_of", "takes_rows_first"]
 
 ONE = 1 << 22
 _BLOCK = 256

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +32,7 @@ from arenite.golden import golden_of
 from arenite.onnx_model import with_onnx_contract
 from arenite.tflite_graph import parse_graph, read_graph
 from arenite_codegen import bundle
+from arenite_codegen.contract_files import contract_files
 from arenite_converters.golden import golden_vectors, pack_vectors
 from arenite_converters.metadata import with_metadata
 from support.builder import ModelBuilder
@@ -340,21 +343,34 @@ def test_contracts_of_onnx(tmp_path: Path) -> None:
     assert arenite.verify_contract(path).valid
 
 
+# coremltools alone imports every framework that is here; its own protobuf and package format do without.
+CORE_ML = """
+import importlib.util, sys, types
+package = types.ModuleType("coremltools")
+package.__path__ = importlib.util.find_spec("coremltools").submodule_search_locations
+sys.modules["coremltools"] = package
+from coremltools.libmodelpackage import ModelPackage
+from coremltools.proto import Model_pb2
+
+flat, bundled, name, contract = sys.argv[1:]
+content = Model_pb2.Model(specificationVersion=8)
+content.description.metadata.author = "somebody"
+content.description.metadata.userDefined["other"] = "thing"
+content.description.metadata.userDefined[name] = contract
+with open(flat, "wb") as file:
+    file.write(content.SerializeToString())
+ModelPackage(bundled).setRootModel(flat, "model.mlmodel", "com.apple.CoreML", "a model")
+"""
+
+
 def test_contracts_of_core_ml(model: Path, tmp_path: Path) -> None:
     """Written by coremltools, read without it."""
-    pytest.importorskip("coremltools", reason="coremltools is not here: pip install 'arenite[coreml]'")
-    from coremltools.libmodelpackage import ModelPackage
-    from coremltools.proto import Model_pb2
-
-    content = Model_pb2.Model(specificationVersion=8)
-    content.description.metadata.author = "somebody"
-    content.description.metadata.userDefined["other"] = "thing"
-    content.description.metadata.userDefined[CONTRACT_METADATA] = carried(model).to_json()
-    flat = tmp_path / "model.mlmodel"
-    flat.write_bytes(content.SerializeToString())
-    package = tmp_path / "model.mlpackage"
-    ModelPackage(str(package)).setRootModel(str(flat), "model.mlmodel", "com.apple.CoreML", "a model")
-    for path in (flat, package):
+    if importlib.util.find_spec("coremltools") is None:
+        pytest.skip("coremltools is not here: pip install 'arenite[coreml]'")
+    paths = [tmp_path / "model.mlmodel", tmp_path / "model.mlpackage"]
+    arguments = [*map(str, paths), CONTRACT_METADATA, carried(model).to_json()]
+    subprocess.run([sys.executable, "-c", CORE_ML, *arguments], check=True)
+    for path in paths:
         assert arenite.read_contract(path) == carried(model)
         assert arenite.verify_contract(path).valid
         assert show_contract(path).contract == contract_json(carried(model))
@@ -386,15 +402,13 @@ def test_a_changed_field_arrives_everywhere(model: Path, field: str, value: Any,
 
 
 def made_header(model: Path) -> str:
-    out = model.parent / "bundle"
-    bundle(model, "host", out, vectors=0)
-    return (out / "model" / "arenite_model_contract.h").read_text()
+    return contract_files("arenite_model", carried(model), None)["arenite_model_contract.h"]
 
 
 def test_the_header_is_c(model: Path, compiler: Any) -> None:
     """Labels of any text, as one array."""
     arenite.set_contract(model, model, {"outputs[0].labels": ['a"b', "??/", "*/ ü"]})
-    made_header(model)
+    bundle(model, "host", model.parent / "bundle", vectors=0)
     source = model.parent / "labels.c"
     source.write_text(
         '#include <stdio.h>\n#include "arenite_model_contract.h"\n'
