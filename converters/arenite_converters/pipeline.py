@@ -45,6 +45,7 @@ from arenite_converters.metadata import with_metadata
 from arenite_converters.quantiser import to_float, to_int8
 from arenite_converters.quiet import quiet
 from arenite_converters.report import Check, ConversionReport
+from arenite_converters.writing import write_whole
 
 __all__ = ["convert"]
 
@@ -249,7 +250,7 @@ class _Job:
         with self.progress.step("golden vectors") as step, quiet():
             content, difference = self._golden(chosen, quantised, golden)
             step.note(self.contract.golden.authority if self.contract.golden else "none, tflite-micro is missing")
-        _write(target, content)
+        write_whole(target, content)
         worst = sorted(qualities, key=lambda quality: quality.sqnr_db)[:_WORST]
         return ConversionReport(
             path=str(target),
@@ -325,21 +326,3 @@ def _raise_failed(checks: Sequence[Check], source: Path) -> None:
             where=str(source),
             cure="Nothing was written. Check the calibration samples and the operators that are named.",
         )
-
-
-def _write(target: Path, content: bytes) -> None:
-    temporary: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(content)
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise OutputError(
-            f"cannot write the model ({error.strerror or error})",
-            where=str(target),
-            cure="Free some space or choose another folder.",
-        ) from error

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,21 @@ if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.energy_report import EnergyReport
 
-__all__ = ["bench", "build", "bundle", "compare", "convert", "doctor", "energy", "inspect", "skew", "verify"]
+__all__ = [
+    "bench",
+    "build",
+    "bundle",
+    "compare",
+    "contract_check",
+    "contract_set",
+    "contract_show",
+    "convert",
+    "doctor",
+    "energy",
+    "inspect",
+    "skew",
+    "verify",
+]
 
 _YES, _NO = 0, 1
 
@@ -46,6 +61,45 @@ def inspect(arguments: argparse.Namespace) -> int:
     return _show(arguments, arenite.inspect(arguments.model, arguments.picture), _text.inspection)
 
 
+def contract_show(arguments: argparse.Namespace) -> int:
+    """`arenite contract show MODEL`: exit 1 when it carries none."""
+    from arenite.contract_check import show_contract
+
+    report = show_contract(arguments.model)
+    _show(arguments, report, _text.contract)
+    return _NO if report.contract is None else _YES
+
+
+def contract_check(arguments: argparse.Namespace) -> int:
+    """`arenite contract check MODEL`: exit 1 when something is wrong."""
+    report = arenite.verify_contract(arguments.model)
+    _show(arguments, report, _text.contract_check)
+    return _YES if report.valid else _NO
+
+
+def contract_set(arguments: argparse.Namespace) -> int:
+    """`arenite contract set MODEL -o FILE --set FIELD=VALUE...`."""
+    fields = dict(arguments.set)
+    if arguments.labels:
+        fields["outputs[0].labels"] = list(read_labels(arguments.labels))
+    merge = None if arguments.merge is None else _json_object(Path(arguments.merge))
+    report = arenite.set_contract(arguments.model, arguments.out, fields, merge=merge)
+    return _show(arguments, report, _text.contract_edit)
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        problem = f"the file is not JSON ({error})"
+        raise UsageError(problem, where=str(path), cure="Give a JSON object, such as a whole contract.") from error
+    if not isinstance(content, dict):
+        raise UsageError("the file holds no JSON object", where=str(path), cure="Give a contract, whole or in part.")
+    # What `arenite contract show --json` prints may be given as it is.
+    inside = content.get("contract")
+    return inside if isinstance(inside, dict) else content
+
+
 def skew(arguments: argparse.Namespace) -> int:
     """`arenite skew MODEL PICTURE`: exit 1 when a route leads to another answer."""
     report = arenite.skew(arguments.model, arguments.picture, engine=arguments.engine)
@@ -66,6 +120,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         caller_outputs=_positions(arguments.caller_output),
         keep_input=arguments.keep_input,
         guards=arguments.guards,
+        camera=arguments.camera,
         force=arguments.force,
         progress=_progress(),
     )

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.comparison import ComparisonReport
+    from arenite.contract_check import ContractCheck, ContractReport
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy
@@ -19,12 +21,16 @@ if TYPE_CHECKING:
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport
+    from arenite_converters.contract_edit import ContractEdit
 
 __all__ = [
     "benchmark",
     "build",
     "bundle",
     "comparison",
+    "contract",
+    "contract_check",
+    "contract_edit",
     "conversion",
     "diagnosis",
     "energy",
@@ -33,6 +39,10 @@ __all__ = [
     "table",
     "verification",
 ]
+
+
+_MOST_SHOWN = 8
+_WIDEST = 160
 
 
 def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset()) -> list[str]:
@@ -68,6 +78,48 @@ def inspection(report: InspectReport) -> list[str]:
         lines.append(f"fast mode  on {printable(fast.picture)}: {_apart(fast.resized)} levels of 255 after the resize")
         lines.append(f"           {_apart(fast.tensor)} in the input tensor, against the exact mode")
     return lines
+
+
+def contract(report: ContractReport) -> list[str]:
+    """What `arenite contract show` prints: each field by the name that `set` takes."""
+    if report.contract is None:
+        return ["contract   none: arenite contract set gives it one"]
+    return table([(printable(name), _value(value)) for name, value in _flat("", report.contract)])
+
+
+def contract_check(report: ContractCheck) -> list[str]:
+    """What `arenite contract check` prints."""
+    count = len(report.problems)
+    lines = [f"contract   {'valid' if report.valid else f'{count} problem' + ('s' if count > 1 else '')}"]
+    lines += [f"problem    {printable(problem)}" for problem in report.problems]
+    return [*lines, f"golden     {printable(report.golden)}"]
+
+
+def contract_edit(report: ContractEdit) -> list[str]:
+    """What `arenite contract set` prints."""
+    lines = [f"model      {printable(report.path)}"]
+    for field in report.changed:
+        lines.append(f"changed    {printable(field.name)}: {_value(field.before)} -> {_value(field.after)}")
+    return [*(lines if report.changed else [*lines, "changed    nothing"]), f"golden     {printable(report.golden)}"]
+
+
+def _flat(name: str, value: Any) -> list[tuple[str, Any]]:
+    """The values inside JSON objects by their names, lists of plain values as they are."""
+    if isinstance(value, Mapping) and value:
+        inside = [(f"{name}.{key}" if name else key, item) for key, item in value.items()]
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        inside = [(f"{name}[{i}]", item) for i, item in enumerate(value)]
+    else:
+        return [(name, value)]
+    return [pair for key, item in inside for pair in _flat(key, item)]
+
+
+def _value(value: Any) -> str:
+    """A JSON value on one line; of a long list its ends."""
+    if isinstance(value, list) and len(value) > _MOST_SHOWN:
+        return f"[{', '.join(map(_value, value[:2]))}, ... {len(value)} in all, {_value(value[-1])}]"
+    shown = printable(json.dumps(value, ensure_ascii=False))
+    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
 
 
 def skew(report: SkewReport) -> list[str]:
@@ -140,6 +192,8 @@ def bundle(report: BundleReport) -> list[str]:
             f"MACs {model.macs:,}"
             for model in report.models
         ]
+    if report.camera_bytes:
+        lines.append(f"camera     {report.camera_bytes:,} bytes of RAM beside the arena")
     if report.guards:
         lines.append("guards     a validation build: larger and slower than firmware to ship")
     return [*lines, f"next       arenite build {printable(report.out_dir)}"]

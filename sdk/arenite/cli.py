@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | skew | bundle | build | verify | bench | compare | energy |
-doctor`.
+"""The command line: `arenite convert | inspect | contract | skew | bundle | build | verify | bench | compare |
+energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import errno
 import io
+import json
 import os
 import sys
 import traceback
@@ -163,6 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_convert(commands)
     _add_inspect(commands)
+    _add_contract(commands)
     _add_skew(commands)
     _add_bundle(commands)
     _add_build(commands)
@@ -174,13 +176,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+def _command(commands: Any, name: str, text: str, function: str = "") -> argparse.ArgumentParser:
+    """A command that `_commands` has a function for: that of its name unless another is named."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text, allow_abbrev=False
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON on standard output")
     parser.add_argument("--debug", action="store_true", help="print a traceback with an error")
-    parser.set_defaults(run=_lazily(name))
+    parser.set_defaults(run=_lazily(function or name))
     return parser
 
 
@@ -254,6 +257,38 @@ def _add_inspect(commands: Any) -> None:
     )
 
 
+def _add_contract(commands: Any) -> None:
+    text = "Show, change or check the contract that a model carries."
+    parser = commands.add_parser("contract", help=text, description=text, allow_abbrev=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    model = "a .tflite, .onnx, .mlpackage or .mlmodel file"
+    show = _command(actions, "show", "Print each field: exit 1 when the model carries none.", "contract_show")
+    show.add_argument("model", metavar="MODEL", help=model)
+    text = "Find all that is wrong: fields, the model's tensors, ranges, golden vectors. Exit 1 when something is."
+    check = _command(actions, "check", text, "contract_check")
+    check.add_argument("model", metavar="MODEL", help=model)
+    text = "Write a copy of a model with other values in its contract; one without a contract gets one."
+    change = _command(actions, "set", text, "contract_set")
+    change.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
+    change.add_argument("-o", "--out", required=True, metavar="FILE", help="the file to write; may be the same")
+    change.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", type=_assignment,
+        help="such as input.picture.colour=BGR; the value is JSON or a text; repeat the option for several",
+    )
+    change.add_argument("--from", dest="merge", metavar="FILE", help="a contract, whole or in part, as JSON")
+    change.add_argument("--labels", metavar="FILE", help="class names of the first output, one a line")
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    field, sign, value = text.partition("=")
+    if not field or not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE")
+    try:
+        return field, json.loads(value)
+    except (ValueError, RecursionError):
+        return field, value
+
+
 def _add_skew(commands: Any) -> None:
     text = "Take a picture to the answer by the libraries that models are trained with; say which step differs."
     parser = _command(commands, "skew", text)
@@ -285,6 +320,8 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)
     guards = "make a validation build, which watches a word behind every block of the arena"
     parser.add_argument("--guards", action="store_true", help=guards)
+    camera = "add the C that makes the input of such frames, as 320x240:RGB565 or 640x480:YUYV:bt709:full"
+    parser.add_argument("--camera", metavar="FRAME", help=camera)
     parser.add_argument(
         "--max-mac-factor",
         type=float,
