@@ -110,7 +110,7 @@ def conversion(report: ConversionReport) -> list[str]:
     lines += [f"worst      {printable(t.name)}: {t.sqnr_db:.1f} dB" for t in report.worst_tensors[:3]]
     passed = sum(check.passed for check in report.checks)
     lines.append(
-        f"checks     {passed} of {len(report.checks)} passed, {report.tensors_compared} tensors compared"
+        f"checks     {passed} of {len(report.checks)} passed, {len(report.tensors)} tensors compared"
     )
     lines.append(f"golden     {_golden(report)}")
     return lines
