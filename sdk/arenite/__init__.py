@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
-    from arenite_converters import ConversionReport
+    from arenite_converters import ConversionReport, ModelComparison
 
 __version__ = "0.1.0"
 
@@ -122,6 +122,7 @@ __all__ = [
     "build",
     "bundle",
     "compare",
+    "compare_models",
     "convert",
     "doctor",
     "energy_of",
@@ -133,6 +134,7 @@ __all__ = [
     "read_contract",
     "read_graph",
     "read_model",
+    "reconvert",
     "skew",
     "verify",
 ]
@@ -264,6 +266,29 @@ def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionRep
     from arenite_converters import convert as convert_model
 
     return convert_model(model, out, **options)
+
+
+def reconvert(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport:
+    """Run a recipe that `arenite convert --save-recipe` wrote; see `arenite_converters.convert_again`."""
+    from arenite_converters import convert_again
+
+    return convert_again(recipe, out, **changes)
+
+
+def compare_models(
+    first: Path | str, second: Path | str, *, pictures: Any, **options: Any
+) -> ModelComparison:
+    """Run any two models on the same pictures: agreement, noise, worst pictures.
+
+    Args:
+        first: What is right: any file that `open` takes.
+        second: The one in question.
+        pictures: As the samples of `convert`.
+        options: See `arenite_converters.compare_models`.
+    """
+    from arenite_converters import compare_models as compare
+
+    return compare(first, second, pictures=pictures, **options)
 
 
 def bundle(model: Path | str | Sequence[Path | str], board: str, out_dir: Path | str, **options: Any) -> BundleReport:
