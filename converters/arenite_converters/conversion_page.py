@@ -120,7 +120,7 @@ def _layers(tensors: Sequence[TensorQuality]) -> Iterator[tuple[str, str]]:
     kinds = ["rest" if i in worst else "bar" for i in range(len(tensors))]
     noise = [Bar(t.name, t.sqnr_db, _db(t.sqnr_db), kind=kind) for t, kind in zip(tensors, kinds, strict=True)]
     rows = (
-        (str(i), printable(t.name, _NAME), t.operator, _db(t.sqnr_db), f"{t.cosine:.3f}", f"{t.clipped:.2%}")
+        (str(i), t.label, t.operator, _db(t.sqnr_db), f"{t.cosine:.3f}", f"{t.clipped:.2%}")
         for i, t in ((i, tensors[i]) for i in worst)
     )
     listed = grid(("", "noisiest", "made by", "SQNR", "cosine", "clipped"), rows)
@@ -181,7 +181,8 @@ def _contract(contract: Contract) -> Mapping[str, str]:
         rows["Calibrated on"] = f"{seen.samples} samples, {seen.low:.4g} to {seen.high:.4g}, {seen.digest[:12]}"
     if contract.golden is not None:
         rows["Golden vectors"] = f"{contract.golden.count} by {contract.golden.authority}"
-    return {**rows, "Tools": ", ".join(f"{name} {version}" for name, version in contract.tools.items())}
+    tools = ", ".join(f"{name} {version}" for name, version in contract.tools.items())
+    return {**rows, "Tools": tools} if tools else rows
 
 
 def _picture(picture: Picture) -> str:

@@ -153,7 +153,7 @@ def _other_scales(chosen: Sequence[Floats], spec: InputSpec) -> Iterator[tuple[s
             continue
         how = normalisation_for(name, spec.picture.colour)
         if how != spec.picture.normalisation:
-            yield name, [_normalised_again(sample, spec, how) for sample in chosen[:_FEWEST]]
+            yield name, [_normalised_again(sample, spec, how) for sample in spread(chosen, _FEWEST)]
 
 
 def _normalised_again(sample: Floats, spec: InputSpec, how: Normalisation) -> Floats:
@@ -172,7 +172,7 @@ def _first_spread(chosen: Sequence[Floats], graph: Graph) -> float | None:
     source, stride = graph.tensors[op.inputs[0]].name, op.attributes["stride_h"]
     runner = ActivationRunner(graph)
     made = []
-    for sample in chosen[:_FEWEST]:
+    for sample in spread(chosen, _FEWEST):
         rows = next(iter(runner.activations(sample, [source])))[1][0]
         extents = (weights.shape[1], weights.shape[2])
         windows = np.lib.stride_tricks.sliding_window_view(rows, extents, axis=(0, 1))[::stride, ::stride]  # type: ignore[call-overload]

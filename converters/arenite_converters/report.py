@@ -9,6 +9,7 @@ from typing import Any
 
 from arenite.contract import Contract
 from arenite.labels import Label
+from arenite.tflite_graph import printable
 
 __all__ = [
     "Agreement",
@@ -23,6 +24,8 @@ __all__ = [
     "TensorDrift",
     "TensorQuality",
 ]
+
+_LABEL = 56
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,13 @@ class TensorQuality:
     high: float
     range: tuple[float, float] | None
     clipped: float
+
+    @property
+    def label(self) -> str:
+        """The name in short: the end of the first of those that a converter joined with semicolons."""
+        first = self.name.split(";")[0]
+        first = printable(first, len(first))
+        return first if len(first) <= _LABEL else "…" + first[1 - _LABEL :]
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def conversion(report: ConversionReport) -> list[str]:
         f"loaded by  {report.loader}",
         *_agreement(agreement, held_out),
     ]
-    lines += [f"worst      {printable(t.name)}: {t.sqnr_db:.1f} dB" for t in report.worst_tensors[:3]]
+    lines += [f"worst      {t.label}: {t.sqnr_db:.1f} dB" for t in report.worst_tensors[:3]]
     passed = sum(check.passed for check in report.checks)
     lines.append(
         f"checks     {passed} of {len(report.checks)} passed, {len(report.tensors)} tensors compared"
@@ -149,7 +149,7 @@ def model_comparison(report: ModelComparison) -> list[str]:
     ]
     lines += _agreement(report.agreement, "")
     worst = sorted(report.tensors, key=lambda t: t.sqnr_db)[:3]
-    lines += [f"worst      {printable(t.name)}: {t.sqnr_db:.1f} dB" for t in worst]
+    lines += [f"worst      {t.label}: {t.sqnr_db:.1f} dB" for t in worst]
     lines += [
         f"picture    {printable(p.name)}: {p.sqnr_db:.1f} dB, {printable(p.expected.text)} -> {printable(p.found.text)}"
         for p in report.worst_pictures[:3]

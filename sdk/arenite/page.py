@@ -36,7 +36,7 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table with a heading; a row's cells are plain text."""
     lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
     lines += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
+    return '<table class="grid">\n' + "\n".join(lines) + "\n</table>"
 
 
 def note(text: str) -> str:
