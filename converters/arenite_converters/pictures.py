@@ -86,5 +86,5 @@ def _thumbnail(sample: Floats, spec: InputSpec) -> str:
     image = Image.fromarray(np.ascontiguousarray(pixels))
     image.thumbnail((_SIDE_PX, _SIDE_PX))
     stream = io.BytesIO()
-    image.save(stream, "JPEG", quality=80)
+    image.save(stream, "JPEG", quality=85, subsampling=0)
     return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
