@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
-    from arenite_converters import ConversionReport
+    from arenite_converters import ConversionReport, ModelComparison
     from arenite_converters.contract_edit import ContractEdit
 
 __version__ = "0.1.0"
@@ -125,6 +125,7 @@ __all__ = [
     "build",
     "bundle",
     "compare",
+    "compare_models",
     "convert",
     "doctor",
     "energy_of",
@@ -136,6 +137,7 @@ __all__ = [
     "read_contract",
     "read_graph",
     "read_model",
+    "reconvert",
     "set_contract",
     "skew",
     "verify",
@@ -284,6 +286,29 @@ def set_contract(
     from arenite_converters.contract_edit import set_contract as change_contract
 
     return change_contract(model, out, fields, merge=merge)
+
+
+def reconvert(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport:
+    """Run a recipe that `arenite convert --save-recipe` wrote; see `arenite_converters.convert_again`."""
+    from arenite_converters import convert_again
+
+    return convert_again(recipe, out, **changes)
+
+
+def compare_models(
+    first: Path | str, second: Path | str, *, pictures: Any, **options: Any
+) -> ModelComparison:
+    """Run any two models on the same pictures: agreement, noise, worst pictures.
+
+    Args:
+        first: What is right: any file that `open` takes.
+        second: The one in question.
+        pictures: As the samples of `convert`.
+        options: See `arenite_converters.compare_models`.
+    """
+    from arenite_converters import compare_models as compare
+
+    return compare(first, second, pictures=pictures, **options)
 
 
 def bundle(model: Path | str | Sequence[Path | str], board: str, out_dir: Path | str, **options: Any) -> BundleReport:

@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING, Any
 import arenite
 from arenite import _text, progress
 from arenite._reports import print_json, write_json
-from arenite.errors import UsageError
+from arenite.errors import CheckFailedError, UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
 
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.energy_report import EnergyReport
+    from arenite_converters import ConversionReport
 
 __all__ = [
     "bench",
     "build",
     "bundle",
     "compare",
+    "compare_models",
     "contract_check",
     "contract_set",
     "contract_show",
@@ -38,22 +40,59 @@ __all__ = [
 ]
 
 _YES, _NO = 0, 1
+# Options of the same name as an argument of the function behind the command.
+_CONTRACT = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "labels")
+_CONVERT = (*_CONTRACT, "input_shape", "min_sqnr_db", "min_top1")
+_SAMPLES = ("calibration", "evaluation", "serving_sample")
+_NEEDED = {"SOURCE": "source", "--calibration": "calibration"}
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """`arenite convert SOURCE -o FILE --calibration PATH...`."""
-    names = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "input_shape")
-    chosen = {name: getattr(arguments, name) for name in names}
-    report = arenite.convert(
-        arguments.source,
-        arguments.out,
-        calibration=_samples(arguments.calibration),
-        evaluation=_samples(arguments.evaluation),
-        labels=read_labels(arguments.labels) if arguments.labels else (),
-        progress=_progress(),
-        **{name: value for name, value in chosen.items() if value is not None},
-    )
-    return _show(arguments, report, _text.conversion)
+    """`arenite convert SOURCE -o FILE --calibration PATH...`: exit 1 when a recipe gives other bytes for no reason."""
+    _check_writable(*arguments.report, arguments.save_recipe)
+    options = {**_chosen(arguments, *_CONVERT), **{name: _samples(getattr(arguments, name)) for name in _SAMPLES}}
+    options = {name: value for name, value in options.items() if value is not None}
+    missing = [option for option, name in _NEEDED.items() if getattr(arguments, name) is None]
+    if missing and arguments.recipe is None:
+        raise UsageError(f"{' and '.join(missing)} must be given", cure="Give it, or a --recipe that holds it.")
+    try:
+        report = _converted(arguments, options)
+    except CheckFailedError as error:
+        if error.report is not None:
+            _write_reports(arguments, error.report)
+        raise
+    _write_reports(arguments, report)
+    if arguments.save_recipe is not None:
+        from arenite_converters import save_recipe
+
+        save_recipe(report, arguments.save_recipe)
+    _show(arguments, report, _text.conversion)
+    repeat = report.repeat
+    return _YES if repeat is None or repeat.identical or repeat.differences else _NO
+
+
+def _converted(arguments: argparse.Namespace, options: dict[str, Any]) -> ConversionReport:
+    if arguments.recipe is None:
+        return arenite.convert(arguments.source, arguments.out, progress=_progress(), **options)
+    if arguments.source is not None:
+        options["model"] = arguments.source
+    return arenite.reconvert(arguments.recipe, arguments.out, progress=_progress(), **options)
+
+
+def _write_reports(arguments: argparse.Namespace, report: Any) -> None:
+    from arenite_converters import conversion_page
+
+    for path in map(Path, arguments.report):
+        if path.suffix.lower() == ".json":
+            write_json(report, path)
+        else:
+            path.write_text(conversion_page(report), encoding="utf-8")
+
+
+def _chosen(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The options that were given."""
+    given = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def inspect(arguments: argparse.Namespace) -> int:
@@ -172,6 +211,24 @@ def compare(arguments: argparse.Namespace) -> int:
     report = arenite.compare(arguments.before, arguments.after, by=arguments.by, max_ratio=arguments.max_ratio)
     _show(arguments, report, _text.comparison)
     return _YES if report.within_limit else _NO
+
+
+def compare_models(arguments: argparse.Namespace) -> int:
+    """`arenite compare-models A B --pictures PATH...`: exit 1 when the second does not agree with the first."""
+    _check_writable(arguments.html)
+    report = arenite.compare_models(
+        arguments.first,
+        arguments.second,
+        pictures=_samples(arguments.pictures),
+        progress=_progress(),
+        **_chosen(arguments, *_CONTRACT, "min_sqnr_db", "min_top1"),
+    )
+    if arguments.html is not None:
+        from arenite_converters import comparison_page
+
+        Path(arguments.html).write_text(comparison_page(report), encoding="utf-8")
+    _show(arguments, report, _text.model_comparison)
+    return _YES if report.agrees else _NO
 
 
 def energy(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: `arenite convert | inspect | contract | skew | bundle | build | verify | bench | compare |
-energy | doctor`.
+compare-models | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -171,6 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_bench(commands)
     _add_compare(commands)
+    _add_compare_models(commands)
     _add_energy(commands)
     _add_doctor(commands)
     return parser
@@ -191,7 +192,7 @@ def _lazily(name: str) -> Callable[[argparse.Namespace], int]:
     def run(arguments: argparse.Namespace) -> int:
         from arenite import _commands
 
-        function: Callable[[argparse.Namespace], int] = getattr(_commands, name)
+        function: Callable[[argparse.Namespace], int] = getattr(_commands, name.replace("-", "_"))
         return function(arguments)
 
     return run
@@ -229,20 +230,40 @@ def _seconds(text: str) -> float:
 def _add_convert(commands: Any) -> None:
     text = "Convert a trained Keras model or SavedModel to full-INT8 TFLite with its contract inside."
     parser = _command(commands, "convert", text)
-    parser.add_argument("source", metavar="SOURCE", help=".keras or .h5 file, or SavedModel folder")
+    source = ".keras or .h5 file, or SavedModel folder (default: the recipe's)"
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help=source)
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
     samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
-    parser.add_argument("--calibration", required=True, action="append", metavar="PATH", help=samples)
+    parser.add_argument("--calibration", action="append", metavar="PATH", help=samples)
     parser.add_argument("--evaluation", action="append", metavar="PATH", help=f"held out: {samples}")
+    serving = f"what the application will see, to say how far calibration is from it: {samples}"
+    parser.add_argument("--serving-sample", action="append", metavar="PATH", help=serving)
+    shape = "for a model with open dimensions: 224 224 3"
+    parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
+    _add_contract_options(parser)
+    _add_limits(parser)
+    report = "write the report as a page, or as JSON when it is named *.json; repeat the option for both"
+    parser.add_argument("--report", action="append", default=[], metavar="FILE", help=report)
+    parser.add_argument("--save-recipe", metavar="FILE", help="write the whole choice as JSON")
+    recipe = "run such a file again; options given beside it take the place of its own"
+    parser.add_argument("--recipe", metavar="FILE", help=recipe)
+
+
+def _add_contract_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
     _add_choice(parser, "--normalisation", tuple(NORMALISATIONS), "how the model was trained")
     _add_choice(parser, "--colour", COLOURS, "order of the channels (default: RGB, or GREY for one channel)")
     _add_choice(parser, "--crop", CROPS, "part of a picture that is taken (default: none)")
     parser.add_argument("--crop-fraction", type=float, metavar="F", help="part of a centre crop that is kept")
     _add_choice(parser, "--filter", FILTERS, "resize filter (default: bilinear)")
-    shape = "for a model with open dimensions: 224 224 3"
-    parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
     _add_choice(parser, "--meaning", CLASS_MEANINGS, "of the output (default: known by itself after a softmax)")
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    noise = "the answer is no when the output's signal to noise ratio is lower (default: 5)"
+    parser.add_argument("--min-sqnr-db", type=float, metavar="DB", help=noise)
+    share = "the answer is no when a smaller share of samples gets the same class (default: 0)"
+    parser.add_argument("--min-top1", type=float, metavar="SHARE", help=share)
 
 
 def _add_choice(parser: argparse.ArgumentParser, option: str, choices: Sequence[str], text: str) -> None:
@@ -386,6 +407,18 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument("--by", choices=STATISTICS, default="p50", metavar="NAME", help=by)
     limit = "slower is only what takes more than F times as long (default: 1)"
     parser.add_argument("--max-ratio", type=float, default=1.0, metavar="F", help=limit)
+
+
+def _add_compare_models(commands: Any) -> None:
+    text = "Run two models on the same pictures: exit 1 when the second does not agree with the first."
+    parser = _command(commands, "compare-models", text)
+    parser.add_argument("first", metavar="A", help="what is right: any model that a session opens")
+    parser.add_argument("second", metavar="B", help="the one in question")
+    samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
+    parser.add_argument("--pictures", required=True, action="append", metavar="PATH", help=samples)
+    _add_contract_options(parser)
+    _add_limits(parser)
+    parser.add_argument("--html", metavar="FILE", help="write the report as a page")
 
 
 def _add_energy(commands: Any) -> None:
