@@ -121,8 +121,8 @@ class ModelBuilder:
         self._buffers.append(self._buffer(np.frombuffer(payload, np.uint8)))
         self._metadata.append(entry)
 
-    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        """Packs the model with these graph inputs and outputs."""
+    def finish(self, inputs: Sequence[int], outputs: Sequence[int], signature: str | None = None) -> bytes:
+        """Packs the model with these graph inputs and outputs; a signature names them by their tensors."""
         subgraph = self._schema.SubGraphT()
         subgraph.name = "main"
         subgraph.tensors = self._tensors
@@ -136,6 +136,8 @@ class ModelBuilder:
         model.subgraphs = [subgraph]
         model.buffers = self._buffers
         model.metadata = self._metadata
+        if signature is not None:
+            model.signatureDefs = [self._signature(signature, inputs, outputs)]
         packer = import_module("flatbuffers").Builder(1024)
         packer.Finish(model.Pack(packer), b"TFL3")
         return bytes(packer.Output())
@@ -152,6 +154,17 @@ class ModelBuilder:
         if (kind, version) not in self._codes:
             self._codes.append((kind, version))
         return self._codes.index((kind, version))
+
+    def _signature(self, key: str, inputs: Sequence[int], outputs: Sequence[int]) -> Any:
+        signature = self._schema.SignatureDefT()
+        signature.signatureKey = key
+        signature.inputs, signature.outputs = ([self._end(i) for i in ends] for ends in (inputs, outputs))
+        return signature
+
+    def _end(self, index: int) -> Any:
+        end = self._schema.TensorMapT()
+        end.name, end.tensorIndex = self._tensors[index].name, index
+        return end
 
     def _buffer(self, data: npt.NDArray[np.uint8] | None) -> Any:
         buffer = self._schema.BufferT()

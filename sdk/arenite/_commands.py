@@ -26,8 +26,8 @@ _YES, _NO = 0, 1
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """`arenite convert SOURCE -o FILE --calibration PATH...`."""
-    names = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "input_shape")
+    """`arenite convert MODEL -o FILE --calibration PATH...`."""
+    names = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "input_shape", "signature", "weights")
     chosen = {name: getattr(arguments, name) for name in names}
     report = arenite.convert(
         arguments.source,

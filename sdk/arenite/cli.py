@@ -224,9 +224,10 @@ def _seconds(text: str) -> float:
 
 
 def _add_convert(commands: Any) -> None:
-    text = "Convert a trained Keras model or SavedModel to full-INT8 TFLite with its contract inside."
+    text = "Convert a trained model to full-INT8 TFLite with its contract inside."
     parser = _command(commands, "convert", text)
-    parser.add_argument("source", metavar="SOURCE", help=".keras or .h5 file, or SavedModel folder")
+    sources = ".keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or package.module:factory of a PyTorch module"
+    parser.add_argument("source", metavar="MODEL", help=sources)
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
     samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
     parser.add_argument("--calibration", required=True, action="append", metavar="PATH", help=samples)
@@ -237,8 +238,10 @@ def _add_convert(commands: Any) -> None:
     _add_choice(parser, "--crop", CROPS, "part of a picture that is taken (default: none)")
     parser.add_argument("--crop-fraction", type=float, metavar="F", help="part of a centre crop that is kept")
     _add_choice(parser, "--filter", FILTERS, "resize filter (default: bilinear)")
-    shape = "for a model with open dimensions: 224 224 3"
+    shape = "for a model with open dimensions, in its own order without the batch: 224 224 3"
     parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
+    parser.add_argument("--signature", metavar="NAME", help="function of a SavedModel (default: serving_default)")
+    parser.add_argument("--weights", metavar="FILE", help="state dict for a PyTorch factory")
     _add_choice(parser, "--meaning", CLASS_MEANINGS, "of the output (default: known by itself after a softmax)")
 
 
