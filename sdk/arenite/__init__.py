@@ -257,7 +257,7 @@ def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionRep
     """Convert a trained model to full-INT8 TFLite with its contract inside.
 
     Args:
-        model: .keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or `package.module:factory` of a PyTorch module.
+        model: .keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or `package.module:factory` of PyTorch.
         out: The .tflite file to write.
         options: See `arenite_converters.convert`; `calibration` is required.
     """

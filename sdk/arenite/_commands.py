@@ -27,8 +27,9 @@ _YES, _NO = 0, 1
 
 def convert(arguments: argparse.Namespace) -> int:
     """`arenite convert MODEL -o FILE --calibration PATH...`."""
-    names = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "input_shape", "signature", "weights")
-    chosen = {name: getattr(arguments, name) for name in names}
+    names = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning")
+    of_source = ("input_shape", "signature", "weights")
+    chosen = {name: getattr(arguments, name) for name in (*names, *of_source)}
     report = arenite.convert(
         arguments.source,
         arguments.out,

@@ -226,7 +226,7 @@ def _seconds(text: str) -> float:
 def _add_convert(commands: Any) -> None:
     text = "Convert a trained model to full-INT8 TFLite with its contract inside."
     parser = _command(commands, "convert", text)
-    sources = ".keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or package.module:factory of a PyTorch module"
+    sources = ".keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or package.module:factory of PyTorch"
     parser.add_argument("source", metavar="MODEL", help=sources)
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
     samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"

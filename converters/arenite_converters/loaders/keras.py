@@ -28,10 +28,10 @@ def load_h5(path: Path, input_shape: Sequence[int] | None) -> FloatModel:
     """
     tensorflow()
     _refuse_code(path)
-    return load_keras(path, input_shape, "Keras HDF5")
+    return load_keras(path, input_shape, "HDF5 file")
 
 
-def load_keras(path: Path, input_shape: Sequence[int] | None, kind: str = "Keras archive") -> FloatModel:
+def load_keras(path: Path, input_shape: Sequence[int] | None, kind: str = ".keras archive") -> FloatModel:
     """Load a .keras archive, whose Lambda layers Keras' own safe mode refuses.
 
     Raises:
@@ -52,7 +52,7 @@ def load_keras(path: Path, input_shape: Sequence[int] | None, kind: str = "Keras
             failures.append(f"{library}: {first_line(error)}")
             continue
         shape = static_shape(model.input_shape, model.output_shape, input_shape, str(path))
-        loader = f"{kind}, {library} {package_version(library)}"
+        loader = f"{library} {package_version(library)}, {kind}"
         return float_model(_inference_call(model), shape, loader, str(path))
     raise ModelError(
         "no library can load the trained model (" + "; ".join(failures) + ")",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from arenite.errors import ModelError
 from arenite_converters.float_model import FloatModel, first_line, package_version
-from arenite_converters.onnx_import import fixed_model, infer, lower, merge_pads, read_onnx_graph
+from arenite_converters.onnx_import import fixed_model, infer, lower, merge_pads, read_onnx_graph, sink_transposes
 from arenite_converters.onnx_import.operators import TABLE
 from arenite_converters.onnx_import.source import onnx_package
 
@@ -61,7 +61,8 @@ def import_model(
         trained: The trained model itself, in its own order; by default the ONNX model in ONNX Runtime.
     """
     model = fixed_model(model, input_shape, where)
-    imported = lower(merge_pads(read_onnx_graph(model, TABLE, where)), TABLE)
+    graph = merge_pads(sink_transposes(read_onnx_graph(model, TABLE, where)))
+    imported = lower(graph, TABLE)
     source = trained or _in_onnx_runtime(model, where)
     # Axis i of the source's input is axis back[i] of ours.
     back = [imported.input_order.index(axis) for axis in range(len(imported.input_order))]

@@ -44,7 +44,7 @@ def load_saved_model(path: Path, input_shape: Sequence[int] | None, signature: s
     argument, spec = next(iter(inputs.items()))
     shapes = [tuple(t.shape) if t.shape.rank is not None else None for t in (spec, *outputs.values())]
     shape = static_shape(shapes[0], shapes[1] if len(outputs) == 1 else shapes[1:], input_shape, str(path))
-    loader = f"SavedModel, signature {name}, tensorflow {tf.__version__}"
+    loader = f"SavedModel, tensorflow {tf.__version__}, signature {name}"
     return float_model(lambda x: function(**{argument: x}), shape, loader, str(path))
 
 
