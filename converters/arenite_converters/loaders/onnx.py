@@ -12,7 +12,15 @@ import numpy.typing as npt
 
 from arenite.errors import ModelError
 from arenite_converters.float_model import FloatModel, first_line, package_version
-from arenite_converters.onnx_import import fixed_model, infer, lower, merge_pads, read_onnx_graph, sink_transposes
+from arenite_converters.onnx_import import (
+    VANISHING,
+    fixed_model,
+    infer,
+    lower,
+    merge_pads,
+    read_onnx_graph,
+    sink_transposes,
+)
 from arenite_converters.onnx_import.operators import TABLE
 from arenite_converters.onnx_import.source import onnx_package
 
@@ -61,7 +69,7 @@ def import_model(
         trained: The trained model itself, in its own order; by default the ONNX model in ONNX Runtime.
     """
     model = fixed_model(model, input_shape, where)
-    graph = merge_pads(sink_transposes(read_onnx_graph(model, TABLE, where)))
+    graph = merge_pads(sink_transposes(read_onnx_graph(model, {*TABLE, *VANISHING}, where)))
     imported = lower(graph, TABLE)
     source = trained or _in_onnx_runtime(model, where)
     # Axis i of the source's input is axis back[i] of ours.

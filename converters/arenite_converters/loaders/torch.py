@@ -21,6 +21,7 @@ import numpy.typing as npt
 from arenite.errors import MissingToolError, ModelError, UnsupportedOperatorError, UsageError
 from arenite_converters.float_model import FloatModel, first_line, package_version
 from arenite_converters.loaders.onnx import import_model
+from arenite_converters.onnx_import.graph import described
 
 __all__ = ["FACTORY", "load_factory", "load_program"]
 
@@ -181,7 +182,7 @@ def _as_onnx(program: Any, where: str) -> Any:
     except Exception as error:  # the exporter wraps what its many parts raise
         unknown = _UNKNOWN.search(str(error))
         raise UnsupportedOperatorError(
-            f"PyTorch has no ONNX form of {unknown[1]}{_line(error)}"
+            f"PyTorch has no ONNX form of {_named(program, unknown[1])}"
             if unknown
             else f"PyTorch cannot export the model ({first_line(error)})",
             where=where,
@@ -190,7 +191,12 @@ def _as_onnx(program: Any, where: str) -> Any:
     return exported.model_proto
 
 
-def _line(error: BaseException) -> str:
-    frames = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', str(error))
-    own = [frame for frame in frames if "site-packages" not in frame[0]]
-    return f" ({Path(own[-1][0]).name} line {own[-1][1]} in {own[-1][2]})" if own else ""
+def _named(program: Any, kind: str) -> str:
+    """An operator with its node, module path and source line."""
+    # The exporter names the operator that its own decomposition ends in, such as prims.x for aten.special_x.
+    base = kind.rpartition(".")[2].rpartition(":")[2]
+    for node in program.graph.nodes:
+        if node.op == "call_function" and base in str(node.target):
+            scopes = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
+            return described(kind, node.name, scopes[-1] if scopes else "", node.meta.get("stack_trace", ""))
+    return kind

@@ -21,7 +21,7 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Shuffle:
-    """A flattened map whose bytes stayed where they were: the last axis is not in the value's own sequence.
+    """A flattened map whose bytes stayed where they were: the last axis in memory has another sequence than the value's.
 
     Attributes:
         extents: Of the axes that were flattened, in the value's own sequence.
@@ -66,7 +66,7 @@ def regroup(old: Sequence[int], order: Order, new: Sequence[int]) -> tuple[Order
         new: The shape that it takes, as many elements.
 
     Returns:
-        Its order, and a shuffle when axes that lie in another sequence became its last one; None when bytes
+        Its order, and a shuffle when axes that lie in another sequence became the last one in memory; None when bytes
         would have to move.
     """
     memory = [axis for axis in order if old[axis] > 1]

@@ -17,7 +17,7 @@ from arenite.tflite_graph import printable
 from arenite_converters.float_model import first_line
 from arenite_converters.onnx_import.source import infer, onnx_package
 
-__all__ = ["Node", "OnnxGraph", "read_onnx_graph"]
+__all__ = ["Node", "OnnxGraph", "described", "read_onnx_graph"]
 
 Array = npt.NDArray[Any]
 # These depend on their input's shape alone, which is static.
@@ -36,7 +36,8 @@ class Node:
         inputs: Names of values; "" is an absent optional input.
         outputs: Names of values.
         attributes: Plain values; tensors as arrays.
-        origin: Module path and source line of the trained model, as far as the exporter wrote them; or "".
+        origin: Module path and source line of the trained model, as far as the exporter wrote them, as text that
+            goes on after the node's name.
     """
 
     kind: str
@@ -47,7 +48,7 @@ class Node:
     origin: str
 
     def __str__(self) -> str:
-        return f"{self.kind} (node '{printable(self.name)}'{f', {self.origin}' if self.origin else ''})"
+        return f"{self.kind} (node '{printable(self.name)}'{self.origin})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +127,33 @@ def _attributes(raw: Any) -> dict[str, Any]:
 
 
 def _origin(raw: Any) -> str:
-    """What PyTorch's exporter wrote about a node: the module's path, the line of the user's own code."""
+    """What PyTorch's exporter wrote about a node."""
     notes = {entry.key: entry.value for entry in raw.metadata_props}
-    parts = []
     scopes = re.findall(r"'([^']*)'", notes.get("pkg.torch.onnx.name_scopes", ""))
-    if len(scopes) > 1 and scopes[-2]:
-        parts.append(f"module {printable(scopes[-2])}")
-    frames = _FRAME.findall(notes.get("pkg.torch.onnx.stack_trace", ""))
+    return _place(scopes[-2] if len(scopes) > 1 else "", notes.get("pkg.torch.onnx.stack_trace", ""))
+
+
+def described(kind: str, name: str, module: str, trace: str) -> str:
+    """A node of a PyTorch program, as messages name it.
+
+    Args:
+        kind: Operator.
+        name: Of the node.
+        module: Path of the module that it belongs to, or "".
+        trace: Python's stack trace of the line that made it, or "".
+    """
+    return str(Node(kind, name, (), (), {}, _place(module, trace)))
+
+
+def _place(module: str, trace: str) -> str:
+    """The module's path and the line of the user's own code."""
+    place = f", module {printable(module)}" if module else ""
+    frames = _FRAME.findall(trace)
     own = [frame for frame in frames if "site-packages" not in frame[0]] or frames
     if own:
         file, line, function, code = own[-1]
-        parts.append(f"{PurePath(file).name} line {line} in {function}: {printable(code.strip())}")
-    return ", ".join(parts)
+        place += f", {PurePath(file).name} line {line} in {function}: {printable(code.strip())}"
+    return place
 
 
 def _live(nodes: list[Node], target: str) -> list[Node]:

@@ -32,7 +32,7 @@ class Value:
     Attributes:
         tensor: Its tensor.
         order: Memory axis i holds the ONNX value's axis order[i].
-        shuffle: Given when the last axis is a flattened map that stayed in its order.
+        shuffle: Given when the last axis in memory is a flattened map that stayed in its order.
         is_positive: No element is below 0.
     """
 
@@ -121,12 +121,11 @@ class Lowering:
         return None
 
     def _output(self) -> tuple[int, Order]:
-        """Maps stay channel-last when they are; everything else goes out in its own order."""
+        """Maps and sequences stay channel-last when they are; everything else goes out in its own order."""
         name = self.graph.output
         order = natural(len(self.shape(name)))
-        constant = name in self.graph.constants
-        if not constant and len(order) == 4 and self.values[name].order == channel_last(4):
-            order = channel_last(4)
+        if name in self.values and self.values[name].order == channel_last(len(order)):
+            order = self.values[name].order
         return self.operand(name, order), order
 
     # Reading the graph
@@ -238,16 +237,13 @@ class Lowering:
     # Values
 
     def value(self, name: str) -> Value:
-        """A value whose last axis is in sequence; a constant becomes a tensor in its own order."""
+        """A value whose axes are each in sequence; a constant becomes a tensor in its own order."""
         if name not in self.values:
             array = self.graph.constants[name]
             return Value(self.add(array, name), natural(array.ndim), None, bool((array >= 0).all()))
         value = self.values[name]
         if value.shuffle is None:
             return value
-        rank = len(self.shape(name))
-        if value.order[-1] != rank - 1:
-            raise AssertionError("only a last axis is ever shuffled")
         kept = [self.shape(name)[axis] for axis in value.order[:-1]]
         lying = [value.shuffle.extents[axis] for axis in value.shuffle.order]
         tensor = self.reshape(value.tensor, [*kept, *lying], name)

@@ -18,19 +18,20 @@ import numpy.typing as npt
 from arenite_converters.onnx_import.axes import natural
 from arenite_converters.onnx_import.graph import Node, OnnxGraph
 
-__all__ = ["merge_pads", "sink_transposes"]
+__all__ = ["VANISHING", "merge_pads", "sink_transposes"]
 
 Array = npt.NDArray[Any]
 Permutation = tuple[int, ...]
 _PER_ELEMENT = (
-    "Add", "Clip", "Div", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu",
+    "Add", "Clip", "Div", "HardSigmoid", "HardSwish", "LeakyRelu",
     "Mul", "Relu", "Sigmoid", "Sub",
 )
+VANISHING = ("Dropout", "Identity")
 _SINKABLE = (*_PER_ELEMENT, "Pad")
 
 
 def sink_transposes(graph: OnnxGraph) -> OnnxGraph:
-    """The graph with each Transpose as late as it can be, and without those that undo each other."""
+    """The graph with each Transpose as late as it can be, without those that undo each other and what does nothing."""
     return _Sink(graph).run()
 
 
@@ -55,6 +56,8 @@ class _Sink:
             node = replace(node, inputs=tuple(self.same.get(name, name) for name in node.inputs))
             if node.kind == "Transpose":
                 self._turn(node)
+            elif node.kind in VANISHING:
+                self.same[node.outputs[0]] = node.inputs[0]
             else:
                 sunk = self._sunk(node)
                 if sunk is None:

@@ -17,16 +17,15 @@ from arenite_converters.onnx_import.operators import affine
 
 __all__ = [
     "BINARY",
-    "SAME",
     "UNARY",
     "batch_normalisation",
     "binary",
+    "cast",
     "clip",
     "hard_sigmoid",
     "leaky_relu",
     "power",
     "prelu",
-    "same",
     "unary",
 ]
 
@@ -58,15 +57,14 @@ BINARY: Mapping[str, tuple[str, str]] = {
     "Sub": ("SUB", "SubOptions"),
     "Sum": ("ADD", "AddOptions"),
 }
-SAME = ("Cast", "Dropout", "Identity")
 _FUSING = ("ADD", "DIV", "MUL", "SUB")
 _FLOATS = (1, 10, 11, 16)  # float32, float16, float64, bfloat16 in ONNX
 _SIXTH = 1 / 6
 
 
-def same(to: Lowering, node: Node) -> None:
-    """The same value under another name."""
-    if node.kind == "Cast" and node.attributes["to"] not in _FLOATS:
+def cast(to: Lowering, node: Node) -> None:
+    """The same value, as long as it stays a real number."""
+    if node.attributes["to"] not in _FLOATS:
         raise to.refuse(node, "to a type that is not float")
     to.values[node.outputs[0]] = to.values[node.inputs[0]]
 
@@ -248,9 +246,8 @@ def _operand(to: Lowering, operand: str | Array, order: Order, shuffle: Shuffle 
         return to.transpose(tensor, shape, order, f"{operand}/wide")
     if operand.size == 1:
         return to.add(np.float32(operand.reshape(-1)[0]))
-    if shuffle is not None and operand.shape[-1] > 1:
-        operand = operand.take(shuffle.indices(), axis=-1)
-    return to.add(operand.reshape((1,) * (len(order) - operand.ndim) + operand.shape).transpose(order))
+    full = operand.reshape((1,) * (len(order) - operand.ndim) + operand.shape).transpose(order)
+    return to.add(full if shuffle is None or full.shape[-1] == 1 else full[..., shuffle.indices()])
 
 
 def _aligned(to: Lowering, constant: Array, value: Value, rank: int) -> Array:

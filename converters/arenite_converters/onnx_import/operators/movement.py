@@ -33,11 +33,9 @@ def view(to: Lowering, node: Node) -> None:
     """The same elements in another shape: a RESHAPE at most, unless their sequence in memory contradicts it."""
     source, name = node.inputs[0], node.outputs[0]
     old, new = to.shape(source), to.shape(name)
-    value = to.values[source]
-    if value.shuffle is not None and not (old and new and old[-1] == new[-1] > 1):
-        value = to.value(source)
+    value = to.value(source)
     found = regroup(old, value.order, new)
-    if found is None or (value.shuffle is not None and found[0][-1] != len(new) - 1):
+    if found is None:
         tensor = to.reshape(to.operand(source, natural(len(old))), new, name)
         to.values[name] = Value(tensor, natural(len(new)), None, value.is_positive)
         return
@@ -45,7 +43,7 @@ def view(to: Lowering, node: Node) -> None:
     tensor = value.tensor
     if to.memory_shape(source, value.order) != to.memory_shape(name, order):
         tensor = to.reshape(tensor, to.memory_shape(name, order), name)
-    to.values[name] = Value(tensor, order, shuffle or value.shuffle, value.is_positive)
+    to.values[name] = Value(tensor, order, shuffle, value.is_positive)
 
 
 def transpose(to: Lowering, node: Node) -> None:
