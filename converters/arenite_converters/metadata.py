@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from arenite.errors import MissingToolError
+from arenite_converters.tflite_builder import tflite_schema
 
 __all__ = ["with_metadata"]
 
@@ -21,7 +20,7 @@ def with_metadata(model: bytes, entries: Mapping[str, bytes | None]) -> bytes:
         model: A TFLite file's bytes.
         entries: Name and content of each; None removes it.
     """
-    schema = _schema()
+    schema = tflite_schema()
     flatbuffers = import_module("flatbuffers")
     content = schema.ModelT.InitFromPackedBuf(model, 0)
     metadata = {entry.name.decode(): entry for entry in content.metadata or []}
@@ -42,12 +41,3 @@ def with_metadata(model: bytes, entries: Mapping[str, bytes | None]) -> bytes:
     builder = flatbuffers.Builder(len(model) + sum(len(data or b"") for data in entries.values()) + 4096)
     builder.Finish(content.Pack(builder), b"TFL3")
     return bytes(builder.Output())
-
-
-def _schema() -> Any:
-    try:
-        return import_module("ai_edge_litert.schema_py_generated")
-    except ImportError as error:
-        raise MissingToolError(
-            "writing a model's metadata needs ai-edge-litert", cure="pip install 'arenite[convert]'"
-        ) from error

@@ -49,7 +49,7 @@ from arenite_converters.layers import compare_activations
 from arenite_converters.loaders import FloatModel, load, package_version
 from arenite_converters.metadata import with_metadata
 from arenite_converters.pictures import worst_pictures
-from arenite_converters.quantiser import to_float, to_int8
+from arenite_converters.quantiser import to_int8
 from arenite_converters.quiet import quiet
 from arenite_converters.recipe import make_recipe
 from arenite_converters.report import Caution, Check, ConversionReport, ServingDrift, TensorQuality
@@ -80,6 +80,8 @@ def convert(
     meaning: str | None = None,
     labels: Sequence[str] | Path | str | None = None,
     input_shape: Sequence[int] | None = None,
+    signature: str | None = None,
+    weights: Path | str | None = None,
     min_samples: int = 20,
     min_sqnr_db: float = 5.0,
     min_top1: float = 0.0,
@@ -91,7 +93,8 @@ def convert(
     The same inputs and package versions give the same bytes. Nothing is written unless every check passed.
 
     Args:
-        model: .keras or .h5 file, or SavedModel folder; one input, one output.
+        model: .keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or `package.module:factory` of a PyTorch
+            module; one input, one output.
         out: The .tflite file to write; its folder must exist.
         calibration: Folder or list of pictures, .npy or .npz file, or array; see `read_samples`.
         evaluation: Held-out samples for the comparison with float; by default the calibration samples. When
@@ -105,7 +108,9 @@ def convert(
             `orientation`.
         meaning: logits, probabilities or values; probabilities by itself when the model ends in a softmax.
         labels: One text for each class, or a text file with one a line.
-        input_shape: Without the batch, for models that leave dimensions open.
+        input_shape: Without the batch, in the source's own order, for models that leave dimensions open.
+        signature: Function of a SavedModel; by default serving_default.
+        weights: State dict for a PyTorch factory.
         min_samples: Fewer distinct calibration samples are refused.
         min_sqnr_db: Outputs noisier than this against float are a failed check.
         min_top1: So is a smaller share of samples with float's class.
@@ -125,7 +130,7 @@ def convert(
     if golden < 1 or min_samples < 1:
         raise UsageError("golden and min_samples must be at least 1")
     options: dict[str, Any] = {
-        "name": name or source.stem,
+        "name": name or source.stem.rpartition(":")[2],
         "normalisation": normalisation,
         "colour": colour,
         "crop": crop,
@@ -137,7 +142,7 @@ def convert(
     _check_target(target, source)
     with tempfile.TemporaryDirectory(prefix="arenite-") as scratch:
         job = _Job(source, Path(scratch), options, meaning, progress)
-        job.load(input_shape)
+        job.load(input_shape, signature, None if weights is None else Path(weights))
         samples = job.samples(calibration, "calibration", min_samples)
         job.quantise(samples)
         held_out = None if evaluation is None else job.samples(evaluation, "evaluation", 1)
@@ -202,15 +207,14 @@ class _Job:
     meaning: str | None
     progress: Progress
 
-    def load(self, input_shape: Sequence[int] | None) -> None:
-        """The trained model, as a function and as float TFLite; the contract's arguments are checked here."""
+    def load(self, input_shape: Sequence[int] | None, signature: str | None, weights: Path | None) -> None:
+        """The trained model as float TFLite; the contract's arguments are checked here."""
         with self.progress.step("load the trained model") as step:
             with quiet():
-                self.model: FloatModel = load(self.source, input_shape)
-                content = to_float(self.model, str(self.source))
+                self.model: FloatModel = load(self.source, input_shape, signature=signature, weights=weights)
             step.note(self.model.loader)
         self.float_path = self.scratch / "float.tflite"
-        self.float_path.write_bytes(content)
+        self.float_path.write_bytes(self.model.content)
         self.float_graph = read_graph(self.float_path)
         self.options["meaning"] = self._meaning(self.float_graph)
         self.float_contract = self._contract(self.float_graph)
@@ -247,13 +251,15 @@ class _Job:
     def quantise(self, samples: SampleSet) -> None:
         """The INT8 model, and its contract without golden vectors."""
         with self.progress.step("quantise to INT8", len(samples.samples)) as step, quiet():
-            self.int8 = to_int8(self.model, samples, str(self.source), step)
+            self.int8 = self.model.quantised or to_int8(self.model, samples, str(self.source), step)
         self.int8_path = self.scratch / "int8.tflite"
         self.int8_path.write_bytes(self.int8)
         self.graph = read_graph(self.int8_path)
         _raise_failed(check_graph(self.graph), self.source)
         contract = self._contract(self.graph)
-        self.contract = replace(contract, calibration=samples.calibration(), tools=self._tools())
+        # Somebody else's file was calibrated on samples that nobody knows.
+        calibration = None if self.model.quantised else samples.calibration()
+        self.contract = replace(contract, calibration=calibration, tools=self._tools())
 
     def _tools(self) -> dict[str, str]:
         packages = ("arenite", "numpy", "pillow", "tensorflow", "ai-edge-litert")
@@ -302,7 +308,9 @@ class _Job:
             cautions=cautions,
             serving=drift,
             sensitivity=(),
-            recipe=make_recipe(arguments, self.contract.tools, self.source, sets.digests(), digest),
+            recipe=make_recipe(
+                arguments, self.contract.tools, self.source, self.model.content, sets.digests(), digest
+            ),
         )
         _raise_failed(checks, self.source, report)
         write_whole(target, content)

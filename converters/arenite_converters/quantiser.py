@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's TFLite converter, float and full INT8."""
+"""TensorFlow's TFLite converter, full INT8."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
-from arenite.errors import AreniteError, ModelError
+from arenite.errors import MissingToolError, ModelError
 from arenite.progress import Step
+from arenite.tflite_graph import parse_graph
 from arenite_converters.calibration import SampleSet
-from arenite_converters.loaders import FloatModel, tensorflow
+from arenite_converters.float_model import FloatModel, first_line
+from arenite_converters.loaders.tensorflow import converted, tensorflow
 
-__all__ = ["to_float", "to_int8"]
-
-
-def to_float(model: FloatModel, where: str) -> bytes:
-    """The model as float TFLite."""
-    return _convert(_converter(model), where)
+__all__ = ["to_int8"]
 
 
 def to_int8(model: FloatModel, samples: SampleSet, where: str, step: Step) -> bytes:
@@ -27,6 +25,8 @@ def to_int8(model: FloatModel, samples: SampleSet, where: str, step: Step) -> by
     Raises:
         ModelError: TensorFlow cannot convert it, for instance because an operator has no INT8 form.
     """
+    if model.function is None:
+        return _from_float(model.content, samples, where, step)
     tf = tensorflow()
     converter = _converter(model)
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -34,7 +34,7 @@ def to_int8(model: FloatModel, samples: SampleSet, where: str, step: Step) -> by
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
     converter.inference_input_type = tf.int8
     converter.inference_output_type = tf.int8
-    return _convert(converter, where)
+    return converted(converter, where)
 
 
 def _feed(samples: SampleSet, step: Step) -> Iterator[list[Any]]:
@@ -47,16 +47,22 @@ def _converter(model: FloatModel) -> Any:
     return tensorflow().lite.TFLiteConverter.from_concrete_functions([model.function])
 
 
-def _convert(converter: Any, where: str) -> bytes:
+def _from_float(content: bytes, samples: SampleSet, where: str, step: Step) -> bytes:
+    """A float TFLite model by litert-quantizer, its ranges the samples' minima and maxima."""
     try:
-        return bytes(converter.convert())
-    except AreniteError:
-        raise
-    except Exception as error:  # the converter raises whatever its C++ and Python parts raise
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        named = next((line for line in lines if "error:" in line or "op" in line.lower()), "")
+        recipes = import_module("litert_quantizer.recipe")
+        quantizer = import_module("litert_quantizer.quantizer")
+    except ImportError as error:
+        raise MissingToolError("litert-quantizer is not installed", cure="pip install 'arenite[convert]'") from error
+    worker = quantizer.Quantizer(bytearray(content), recipes.static_wi8_ai8())
+    graph = parse_graph(content)
+    name = graph.tensors[graph.inputs[0]].name
+    try:
+        ranges = worker.calibrate({"serving_default": ({name: sample} for (sample,) in _feed(samples, step))})
+        return bytes(worker.quantize(ranges).quantized_model)
+    except Exception as error:  # whatever the quantiser raises
         raise ModelError(
-            f"TensorFlow cannot convert the model ({(named or type(error).__name__)[:200]})",
+            f"litert-quantizer cannot quantise the model ({first_line(error)})",
             where=where,
             cure="Replace the operator that it names by one with an INT8 form.",
         ) from error

@@ -16,11 +16,16 @@ __all__ = ["make_recipe"]
 
 
 def make_recipe(
-    arguments: Mapping[str, Any], versions: Mapping[str, str], model: Path, samples: Mapping[str, str], result: str
+    arguments: Mapping[str, Any],
+    versions: Mapping[str, str],
+    model: Path,
+    loaded: bytes,
+    samples: Mapping[str, str],
+    result: str,
 ) -> Recipe:
-    """The recipe of a conversion that was made; see `Recipe`."""
+    """The recipe of a conversion that was made; see `Recipe`. A factory is no file: what it `loaded` stands for it."""
     plain = {name: _plain(value) for name, value in arguments.items()}
-    return Recipe(plain, {**versions, "python": platform.python_version()}, _digest(model), samples, result)
+    return Recipe(plain, {**versions, "python": platform.python_version()}, _digest(model, loaded), samples, result)
 
 
 def _plain(value: Any) -> Any:
@@ -37,8 +42,10 @@ def _plain(value: Any) -> Any:
     return None
 
 
-def _digest(model: Path) -> str:
+def _digest(model: Path, loaded: bytes) -> str:
     """SHA-256 of a file, or of the names and contents of all files of a folder."""
+    if not model.exists():
+        return hashlib.sha256(loaded).hexdigest()
     digest = hashlib.sha256()
     for path in sorted(p for p in model.rglob("*") if p.is_file()) if model.is_dir() else [model]:
         if model.is_dir():

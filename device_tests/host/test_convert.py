@@ -349,7 +349,8 @@ def test_two_outputs_are_refused(folder: Path) -> None:
     ("name", "content", "named"),
     [
         ("gone.keras", None, "no such file"),
-        ("model.onnx", b"x", "'.onnx'"),
+        ("model.onnx", b"x", r"model\.onnx: the file is damaged or no ONNX model"),
+        ("model.bin", b"x", r"'\.bin' is no trained model.*\.onnx, \.tflite or \.pt2"),
         ("model.h5", b"", "damaged"),
         ("model.h5", b"\x89HDF\r\n\x1a\n and no more", "damaged"),
         ("model.keras", b"PK\x03\x04 and no more", "keras: .*; tf_keras: "),

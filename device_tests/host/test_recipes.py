@@ -116,7 +116,7 @@ def test_malformed_recipes(
 
 def test_source_or_recipe_must_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["convert", "-o", str(tmp_path / "m.tflite")]) == 2
-    assert "SOURCE and --calibration must be given" in capsys.readouterr().err
+    assert "MODEL and --calibration must be given" in capsys.readouterr().err
 
 
 def test_digest_of_a_folder_holds_names_and_contents(tmp_path: Path) -> None:

@@ -263,10 +263,10 @@ def open(
 
 
 def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionReport:
-    """Convert a trained Keras model or SavedModel to full-INT8 TFLite with its contract inside.
+    """Convert a trained model to full-INT8 TFLite with its contract inside.
 
     Args:
-        model: .keras or .h5 file, or SavedModel folder.
+        model: .keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or `package.module:factory` of PyTorch.
         out: The .tflite file to write.
         options: See `arenite_converters.convert`; `calibration` is required.
     """

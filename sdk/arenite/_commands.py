@@ -42,13 +42,13 @@ __all__ = [
 _YES, _NO = 0, 1
 # Options of the same name as an argument of the function behind the command.
 _CONTRACT = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "labels")
-_CONVERT = (*_CONTRACT, "input_shape", "min_sqnr_db", "min_top1")
+_CONVERT = (*_CONTRACT, "input_shape", "signature", "weights", "min_sqnr_db", "min_top1")
 _SAMPLES = ("calibration", "evaluation", "serving_sample")
-_NEEDED = {"SOURCE": "source", "--calibration": "calibration"}
+_NEEDED = {"MODEL": "source", "--calibration": "calibration"}
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """`arenite convert SOURCE -o FILE --calibration PATH...`: exit 1 when a recipe gives other bytes for no reason."""
+    """`arenite convert MODEL -o FILE --calibration PATH...`: exit 1 when a recipe gives other bytes for no reason."""
     _check_writable(*arguments.report, arguments.save_recipe)
     options = {**_chosen(arguments, *_CONVERT), **{name: _samples(getattr(arguments, name)) for name in _SAMPLES}}
     options = {name: value for name, value in options.items() if value is not None}

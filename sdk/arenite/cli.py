@@ -228,18 +228,20 @@ def _seconds(text: str) -> float:
 
 
 def _add_convert(commands: Any) -> None:
-    text = "Convert a trained Keras model or SavedModel to full-INT8 TFLite with its contract inside."
+    text = "Convert a trained model to full-INT8 TFLite with its contract inside."
     parser = _command(commands, "convert", text)
-    source = ".keras or .h5 file, or SavedModel folder (default: the recipe's)"
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help=source)
+    sources = ".keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or package.module:factory of PyTorch"
+    parser.add_argument("source", metavar="MODEL", nargs="?", help=f"{sources} (default: the recipe's)")
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
     samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
     parser.add_argument("--calibration", action="append", metavar="PATH", help=samples)
     parser.add_argument("--evaluation", action="append", metavar="PATH", help=f"held out: {samples}")
     serving = f"what the application will see, to say how far calibration is from it: {samples}"
     parser.add_argument("--serving-sample", action="append", metavar="PATH", help=serving)
-    shape = "for a model with open dimensions: 224 224 3"
+    shape = "for a model with open dimensions, in its own order without the batch: 224 224 3"
     parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
+    parser.add_argument("--signature", metavar="NAME", help="function of a SavedModel (default: serving_default)")
+    parser.add_argument("--weights", metavar="FILE", help="state dict for a PyTorch factory")
     _add_contract_options(parser)
     _add_limits(parser)
     report = "write the report as a page, or as JSON when it is named *.json; repeat the option for both"

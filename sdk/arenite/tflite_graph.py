@@ -314,7 +314,7 @@ class _Reader:
         code = self._model.OperatorCodes(raw.OpcodeIndex())
         if not 0 <= raw.OpcodeIndex() < self._model.OperatorCodesLength():
             raise self._error(f"operator {index} has no operator code")
-        builtin = max(int(code.BuiltinCode()), int(code.DeprecatedBuiltinCode()))
+        builtin = _builtin_code(code)
         kind = self._kinds.get(builtin, f"BUILTIN_{builtin}")
         if kind == "CUSTOM":
             kind = "CUSTOM:" + printable((code.CustomCode() or b"?").decode("utf-8", "replace"))
@@ -346,6 +346,13 @@ class _Reader:
             name = (entry.Name() or b"").decode("utf-8", "replace")
             found[name] = self._buffer(entry.Buffer())
         return found
+
+
+def _builtin_code(code: Any) -> int:
+    """The larger of the old and the new field, as TFLite takes it; the package's own accessor prefers the old one."""
+    offset = code._tab.Offset(10)
+    (stored,) = struct.unpack_from("<i", code._tab.Bytes, code._tab.Pos + offset) if offset else (0,)
+    return max(int(stored), int(code.DeprecatedBuiltinCode()))
 
 
 def _snake(name: str) -> str:
