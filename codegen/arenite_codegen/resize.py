@@ -9,7 +9,7 @@ rounding to 2^22, so a line that is 2^22 at one pixel and 0 elsewhere becomes th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ __all__ = ["Axis", "ONE", "axis_of", "takes_rows_first"]
 
 ONE = 1 << 22
 _BLOCK = 256
+# Columns of the input that are compared at once, so that large frames need little memory.
+_STRIP = 16
 
 Array = npt.NDArray[Any]
 
@@ -113,19 +115,28 @@ def takes_rows_first(fit: Callable[[Image], Image], size: tuple[int, int], mode:
     noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], len(mode)), dtype=np.uint8)
     expected = np.asarray(fit(Image.fromarray(noise[..., 0] if mode == "L" else noise)))
     columns, rows = axes
-    for rows_first, order in ((False, ((columns, 1), (rows, 0))), (True, ((rows, 0), (columns, 1)))):
-        found = noise
-        for axis, number in order:
-            found = _resized(found, axis, number)
-        if np.array_equal(found.reshape(expected.shape), expected):
-            return rows_first
-    raise CheckFailedError(
-        f"Pillow {__version__} resizes otherwise than the C would",
-        cure="Install another version of Pillow, and report this message.",
-    )
+    possible = [False, True]
+    for start in range(0, len(columns.weights), _STRIP):
+        weights = columns.weights[start : start + _STRIP]
+        strip = expected[:, start : start + _STRIP].reshape(len(rows.weights), len(weights), len(mode))
+        used = np.flatnonzero(weights.any(0))
+        passes = [(weights[:, used], 1), (rows.weights, 0)]
+        found = (_resized(noise[:, used], passes[::-1] if order else passes) for order in possible)
+        possible = [order for order, made in zip(possible, found, strict=True) if np.array_equal(made, strip)]
+    if not possible:
+        raise CheckFailedError(
+            f"Pillow {__version__} resizes otherwise than the C would",
+            cure="Install another version of Pillow, and report this message.",
+        )
+    return possible[0]
 
 
-def _resized(pixels: Array, axis: Axis, number: int) -> Array:
-    """The arithmetic of the C on one axis of uint8 pixels; every sum is exact in float64."""
-    sums = np.moveaxis(np.tensordot(axis.weights.astype(np.float64), pixels, (1, number)), 0, number)
-    return np.clip(np.floor(sums / ONE + 0.5), 0, 255).astype(np.uint8)
+def _resized(pixels: Array, passes: Sequence[tuple[Array, int]]) -> Array:
+    """The arithmetic of the C on uint8 pixels: weights and number of one axis, then of the other.
+
+    Every sum is exact in float64.
+    """
+    for weights, number in passes:
+        sums = np.moveaxis(np.tensordot(weights.astype(np.float64), pixels, (1, number)), 0, number)
+        pixels = np.clip(np.floor(sums / ONE + 0.5), 0, 255).astype(np.uint8)
+    return pixels

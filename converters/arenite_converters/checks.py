@@ -43,6 +43,8 @@ _SHIFTS = (-31, 30)
 # A part of a tensor that keeps fewer steps of 256 than this has lost three bits.
 _FEW_STEPS = 32
 _SMALLEST_SCALE = float(np.finfo(np.float32).tiny)
+# What pads a maximum (-3.4e38) makes such a range when it is taken for an activation, and everything else 0.
+_LARGEST_SCALE = 1e30
 
 
 def check_graph(graph: Graph) -> list[Check]:
@@ -75,7 +77,7 @@ def _list_check(name: str, graph: Graph, is_bad: Any) -> Check:
 
 def _bad_scale(tensor: Tensor) -> bool:
     scales = tensor.quantisation.scales if tensor.quantisation else ()
-    return any(not math.isfinite(s) or s < _SMALLEST_SCALE for s in scales)
+    return any(not _SMALLEST_SCALE <= s <= _LARGEST_SCALE for s in scales)
 
 
 def _overflowing(tensor: Tensor) -> bool:

@@ -39,7 +39,7 @@ def measure_drift(
         serving: As `calibration`.
         step: Told about each sample.
     """
-    probe = _Probe(read_graph(float_model), read_graph(int8_model))
+    probe = _Probe(float_model.read_bytes(), read_graph(int8_model))
     seen = [[probe.look(sample) for sample in _told(spread(s, _MOST_SAMPLES), step)] for s in (calibration, serving)]
     # Samples × tensors × (mean, spread, clipped, count).
     first, second = (np.array(rows) for rows in seen)
@@ -85,15 +85,19 @@ def _told(samples: Sequence[Floats], step: Step) -> Iterator[Floats]:
 class _Probe:
     """Mean, spread and clipped values of the input and of each activation."""
 
-    def __init__(self, floats: Graph, quantised: Graph) -> None:
+    def __init__(self, float_model: bytes, quantised: Graph) -> None:
+        self._runner = ActivationRunner(float_model)
+        floats = self._runner.graph
         activations = shared_names(floats, quantised)
         by_name = {tensor.name: tensor for tensor in quantised.tensors}
         self._names = [floats.tensors[floats.inputs[0]].name, *activations]
         self._tensors = [quantised.tensors[quantised.inputs[0]], *(by_name[name] for name in activations)]
-        self._runner = ActivationRunner(floats)
         self.names = [tensor.name for tensor in self._tensors]
 
     def look(self, sample: Floats) -> list[tuple[float, float, int, int]]:
         """One row a tensor."""
         found = zip(self._runner.activations(sample, self._names), self._tensors, strict=True)
-        return [(float(v.mean()), float(v.std()), clipped(v, t), v.size) for (_, v), t in found]
+        return [
+            (float(v.mean(dtype=np.float64)), float(v.std(dtype=np.float64)), clipped(v, t), v.size)
+            for (_, v), t in found
+        ]

@@ -17,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,8 @@ def sample_cautions(
     chosen = spread(samples.samples, _MOST_SAMPLES)
     answers = [run(sample) for sample in chosen]
     yield from _one_answer(answers, contract, what)
-    yield from _sizes(samples, what)
+    if contract.input.picture is None:
+        yield from _sizes(samples, what)
     if contract.input.picture is None or contract.input.shape[0] != 1:
         return
     yield from _first_layer(chosen, contract.input, graph, what)
@@ -170,10 +172,12 @@ def _first_spread(chosen: Sequence[Floats], graph: Graph) -> float | None:
     if op is None or weights is None or weights.dtype != np.float32:
         return None
     source, stride = graph.tensors[op.inputs[0]].name, op.attributes["stride_h"]
-    runner = ActivationRunner(graph)
+    runner = ActivationRunner(Path(graph.path).read_bytes())
     made = []
     for sample in spread(chosen, _FEWEST):
         rows = next(iter(runner.activations(sample, [source])))[1][0]
+        if rows.shape[2] != weights.shape[3]:
+            return None  # in groups
         extents = (weights.shape[1], weights.shape[2])
         windows = np.lib.stride_tricks.sliding_window_view(rows, extents, axis=(0, 1))[::stride, ::stride]  # type: ignore[call-overload]
         made.append(np.einsum("hwcij,oijc->hwo", windows, weights, optimize=True).reshape(-1, len(weights)))

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from arenite.contract import Quantised
 from arenite.preprocess import quantise
-from arenite.tflite_graph import Graph, Tensor, read_graph
+from arenite.tflite_graph import Graph, Tensor, parse_graph
 from arenite_converters.report import TensorQuality
 from arenite_converters.statistics import decibels
 
-__all__ = ["ActivationRunner", "clipped", "compare_activations", "holds", "shared_names"]
+__all__ = ["ActivationRunner", "clipped", "compare_activations", "holds", "on_grid", "shared_names"]
 
 Array = npt.NDArray[Any]
 # Other types hold indices, shapes and truths.
@@ -37,15 +37,15 @@ def compare_activations(
     Returns:
         One entry a tensor, in the second model's order.
     """
-    floats, quantised = read_graph(float_model), read_graph(int8_model)
+    runners = ActivationRunner(Path(float_model).read_bytes()), ActivationRunner(Path(int8_model).read_bytes())
+    floats, quantised = (runner.graph for runner in runners)
     names = shared_names(floats, quantised)
-    runners = ActivationRunner(floats), ActivationRunner(quantised)
     outputs = ((op.kind, quantised.tensors[i]) for op in quantised.operators for i in op.outputs)
     found = {tensor.name: _Sums(kind, tensor) for kind, tensor in outputs if tensor.name in names}
     for sample in samples:
         both = (runner.activations(sample, names) for runner in runners)
         for (name, real), (_, other) in zip(*both, strict=True):
-            found[name].add(real, other)
+            found[name].add(real.astype(np.float64), other.astype(np.float64))
     return [sums.quality() for sums in found.values()]
 
 
@@ -108,37 +108,46 @@ class _Sums:
 
 
 class ActivationRunner:
-    """Runs a TFLite model of one input with every activation kept."""
+    """Runs a model with every activation kept.
 
-    def __init__(self, graph: Graph) -> None:
+    Without a delegate: one that fuses operators or writes in place leaves other values in the tensors between them.
+
+    Args:
+        content: A TFLite file's bytes.
+    """
+
+    def __init__(self, content: bytes) -> None:
         litert = import_module("ai_edge_litert.interpreter")
-        self._graph = graph
+        self.graph = graph = parse_graph(content)
         self._interpreter = litert.Interpreter(
-            model_path=graph.path,
+            model_content=content,
             experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
             experimental_preserve_all_tensors=True,
         )
         self._interpreter.allocate_tensors()
-        self._indices = {graph.tensors[i].name: i for op in graph.operators for i in op.outputs}
-        self._indices |= {graph.tensors[i].name: i for i in graph.inputs}
+        computed = [i for op in graph.operators for i in op.outputs]
+        self._indices = {graph.tensors[i].name: i for i in (*graph.inputs, *computed)}
 
-    def activations(self, sample: npt.NDArray[np.float32], names: Sequence[str]) -> Iterator[tuple[str, Array]]:
-        """The named activations for one input, in real values, float64."""
-        index = self._graph.inputs[0]
-        self._interpreter.set_tensor(index, self._quantised(sample))
+    def activations(
+        self, sample: npt.NDArray[np.float32], names: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, Array]]:
+        """The named activations for one input, in real values; by default the input and all that is computed."""
+        tensor = self.graph.tensors[self.graph.inputs[0]]
+        self._interpreter.set_tensor(tensor.index, on_grid(tensor, sample))
         self._interpreter.invoke()
-        return ((name, self._real(self._indices[name])) for name in names)
-
-    def _quantised(self, sample: npt.NDArray[np.float32]) -> Array:
-        tensor = self._graph.tensors[self._graph.inputs[0]]
-        if tensor.quantisation is None or tensor.dtype == "float32":
-            return sample
-        quantisation = tensor.quantisation
-        return quantise(sample, Quantised(quantisation.scales[0], quantisation.zero_points[0]), tensor.dtype)
+        return ((name, self._real(self._indices[name])) for name in names or self._indices)
 
     def _real(self, index: int) -> Array:
-        value = self._interpreter.get_tensor(index).astype(np.float64)
-        quantisation = self._graph.tensors[index].quantisation
-        if quantisation is None or self._graph.tensors[index].dtype == "float32":
+        value = self._interpreter.get_tensor(index)
+        quantisation = self.graph.tensors[index].quantisation
+        if quantisation is None or value.dtype == np.float32:
             return np.asarray(value)
-        return np.asarray((value - quantisation.zero_points[0]) * quantisation.scales[0])
+        return np.asarray((value.astype(np.float64) - quantisation.zero_points[0]) * quantisation.scales[0])
+
+
+def on_grid(tensor: Tensor, sample: npt.NDArray[np.float32]) -> Array:
+    """Real values as an input tensor holds them: on its grid, or as they are when it is float."""
+    if tensor.quantisation is None or tensor.dtype == "float32":
+        return sample
+    scale, zero_point = tensor.quantisation.scales[0], tensor.quantisation.zero_points[0]
+    return quantise(sample, Quantised(scale, zero_point), tensor.dtype)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,8 @@ def worst_pictures(
         specs: What these mean.
         most: How many at most.
     """
+    # An element of an output of boxes is no class.
+    specs = tuple(replace(s, meaning="values", labels=()) if s.meaning == "boxes" else s for s in specs)  # type: ignore[assignment]
     rows = []
     for i, (first, second) in enumerate(zip(*outputs, strict=True)):
         real, other = dequantise(first, specs[0]), dequantise(second, specs[1])

@@ -26,7 +26,19 @@ from support import bad_models
 from support.builder import ModelBuilder
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-COMMANDS = ("convert", "inspect", "skew", "bundle", "build", "verify", "bench", "compare", "energy", "doctor")
+COMMANDS = (
+    "convert",
+    "inspect",
+    "skew",
+    "bundle",
+    "build",
+    "verify",
+    "bench",
+    "compare",
+    "compare-models",
+    "energy",
+    "doctor",
+)
 
 
 @pytest.fixture(scope="module")
