@@ -58,7 +58,7 @@ def _from_float(content: bytes, samples: SampleSet, where: str, step: Step) -> b
     graph = parse_graph(content)
     name = graph.tensors[graph.inputs[0]].name
     try:
-        ranges = worker.calibrate({"serving_default": ({name: sample} for (sample,) in _feed(samples, step))})
+        ranges = worker.calibrate({"serving_default": [{name: sample} for (sample,) in _feed(samples, step)]})
         return bytes(worker.quantize(ranges).quantized_model)
     except Exception as error:  # whatever the quantiser raises
         raise ModelError(

@@ -40,6 +40,7 @@ HEAVY = {
     "mlperf_loadgen",
     "onnx",
     "onnxruntime",
+    "onnxscript",
     "pyjoulescope_driver",
     "pynvml",
     "serial",

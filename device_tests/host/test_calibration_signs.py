@@ -211,11 +211,10 @@ def test_trained_network_and_photographs(shared_data: Path, tmp_path: Path) -> N
     """ResNet-8 on crops of real photographs: silent when all is right, named when it is not."""
     pytest.importorskip("tensorflow", reason="conversion needs TensorFlow")
     from arenite_converters.loaders import load
-    from arenite_converters.quantiser import to_float
     from arenite_converters.quiet import quiet
 
     with quiet():
-        content = to_float(load(shared_data / "mlperf_tiny" / "pretrainedResnet.h5"), "resnet")
+        content = load(shared_data / "mlperf_tiny" / "pretrainedResnet.h5").content
     (tmp_path / "resnet.tflite").write_bytes(content)
     resnet = read_graph(tmp_path / "resnet.tflite")
     files = sorted(p for p in (shared_data / "pictures").iterdir() if p.suffix in (".jpg", ".bmp"))

@@ -56,7 +56,7 @@ def test_float_operators_are_listed(tmp_path: Path) -> None:
 def test_damaged_contract_is_named(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(model(metadata={CONTRACT_METADATA: b'{"format": 1}'}))
-    with pytest.raises(ContractError, match=r"model\.tflite.*'name' is missing"):
+    with pytest.raises(ContractError, match=r"model\.tflite.*'outputs' is missing"):
         arenite.inspect(path)
 
 
@@ -72,7 +72,7 @@ def test_doctor_names_versions_and_cures() -> None:
 
 def test_doctor_without_anything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(diagnosis, "_version", lambda name: None)
+    monkeypatch.setattr(diagnosis, "installed_version", lambda name: None)
     report = diagnosis.examine()
     assert not report.healthy
     assert not any(report.jobs[job] for job in ("session", "convert", "build"))
@@ -120,7 +120,7 @@ def test_arithmetic_is_the_activations_type(activations: tuple[str, str], weight
 def test_one_compiler_and_one_emulator_are_enough(
     here: set[str], jobs: dict[str, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosis, "_version", lambda name: "1.0" if name in here else None)
+    monkeypatch.setattr(diagnosis, "installed_version", lambda name: "1.0" if name in here else None)
     monkeypatch.setattr(diagnosis, "_program_version", lambda name, option: "1.0" if name in here else None)
     report = diagnosis.examine()
     assert {job: report.jobs[job] for job in jobs} == jobs

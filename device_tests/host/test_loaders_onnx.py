@@ -412,7 +412,7 @@ def test_unsupported_operators_are_named_with_their_place() -> None:
 @pytest.mark.parametrize(
     ("nodes", "named"),
     [
-        ([node("Relu", ["x"], "r"), node("Conv", ["x", "r"])], r"Conv \(node 'node_y'\) whose weights is no constant"),
+        ([node("Relu", ["x"], "r"), node("Conv", ["x", "r"])], r"Conv \(node 'node_y'\) whose weight is no constant"),
         ([node("Pad", ["x", "p"], mode="edge")], r"Pad \(node 'node_y'\) with mode 'edge'"),
         ([node("Resize", ["x", "", "s"], mode="cubic")], r"Resize .* mode 'cubic'"),
         ([node("LSTM", ["x", "k", "k"], hidden_size=4)], r"LSTM \(node 'node_y'\)"),

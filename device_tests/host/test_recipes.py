@@ -124,7 +124,7 @@ def test_digest_of_a_folder_holds_names_and_contents(tmp_path: Path) -> None:
     (tmp_path / "sub" / "a").write_bytes(b"x")
 
     def digest() -> str:
-        return make_recipe({}, {}, tmp_path, {}, "").model_sha256
+        return make_recipe({}, {}, tmp_path, b"", {}, "").model_sha256
 
     found = [digest()]
     (tmp_path / "sub" / "a").write_bytes(b"y")

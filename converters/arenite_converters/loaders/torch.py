@@ -27,7 +27,7 @@ __all__ = ["FACTORY", "load_factory", "load_program"]
 
 # package.module:function
 FACTORY = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
-_OPSET = 18
+_OPSET = 20  # the first with an operator for GELU
 _UNKNOWN = re.compile(r"No (?:ONNX function|decompositions) .*?op='([\w:.]+)'")
 _CURE = "pip install 'arenite[torch]'"
 

@@ -15,4 +15,4 @@ from arenite_converters.onnx_import.lowering import Imported, lower
 from arenite_converters.onnx_import.rewrites import VANISHING, merge_pads, sink_transposes
 from arenite_converters.onnx_import.source import fixed_model, infer
 
-__all__ = ["VANISHING", "Imported", "fixed_model", "infer", "lower", "merge_pads", "read_onnx_graph", "sink_transposes"]
+__all__ = ["Imported", "VANISHING", "fixed_model", "infer", "lower", "merge_pads", "read_onnx_graph", "sink_transposes"]

@@ -21,7 +21,7 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Shuffle:
-    """A flattened map whose bytes stayed where they were: the last axis in memory has another order than the value's.
+    """A flattened map whose bytes stayed where they were: the last axis in memory has a sequence of its own.
 
     Attributes:
         extents: Of the axes that were flattened, in the value's own sequence.

@@ -140,7 +140,7 @@ class Lowering:
 
     def required(self, node: Node, position: int, what: str) -> Array:
         """Contents of an input that must be a constant."""
-        found = self.optional(node, position)
+        found = self.constant(node.inputs[position]) if position < len(node.inputs) else None
         if found is None:
             raise self.refuse(node, f"whose {what} is no constant")
         return found

@@ -23,7 +23,7 @@ _POSITIVE = ("RELU", "RELU6")
 
 def conv(to: Lowering, node: Node) -> None:
     """CONV_2D or DEPTHWISE_CONV_2D; grouped convolutions are a CONV_2D whose filters see fewer channels."""
-    weights = to.required(node, 1, "weights")
+    weights = to.required(node, 1, "weight")
     window = window_of(to, node, weights.shape[2:])
     scale, offset, name = absorb_affine(to, node.outputs[0], 1)
     activation, name = to.activation(name)
@@ -65,7 +65,7 @@ def _plane_shape(to: Lowering, name: str) -> list[int]:
 
 def transposed(to: Lowering, node: Node) -> None:
     """TRANSPOSE_CONV over the whole reach of the input, cut to the part that is asked for."""
-    weights = to.required(node, 1, "weights")
+    weights = to.required(node, 1, "weight")
     if node.attributes.get("group", 1) != 1 or set(node.attributes.get("dilations", (1,))) != {1}:
         raise to.refuse(node, "in groups or with dilations")
     scale, offset, name = absorb_affine(to, node.outputs[0], 1)

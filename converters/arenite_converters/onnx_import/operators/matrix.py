@@ -22,7 +22,7 @@ def gemm(to: Lowering, node: Node) -> None:
     """FULLY_CONNECTED."""
     if node.attributes.get("transA", 0):
         raise to.refuse(node, "with a transposed input")
-    weights = to.required(node, 1, "weights") * node.attributes.get("alpha", 1.0)
+    weights = to.required(node, 1, "weight") * node.attributes.get("alpha", 1.0)
     if not node.attributes.get("transB", 0):
         weights = weights.T
     bias = to.optional(node, 2)

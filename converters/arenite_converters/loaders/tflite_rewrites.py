@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The float model that an INT8 TFLite model stands for: its weights as real values, no grid for activations."""
+"""TFLite to TFLite: the float model that an INT8 model stands for, a signature for a model without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from arenite.tflite_graph import Graph, Tensor
 from arenite_converters.tflite_builder import tflite_schema
 
-__all__ = ["dequantised"]
+__all__ = ["dequantised", "signed"]
 
 
 def dequantised(content: bytes, graph: Graph) -> bytes:
@@ -35,7 +35,36 @@ def dequantised(content: bytes, graph: Graph) -> bytes:
             model.buffers.append(buffer)
             tensor.buffer = len(model.buffers) - 1
     _drop_rescaling(subgraph, graph)
-    builder = import_module("flatbuffers").Builder(4 * len(content))
+    return _packed(model, 4 * len(content))
+
+
+def signed(content: bytes) -> bytes:
+    """The same model with a signature, which calibration calls it by; unchanged when it has one.
+
+    Args:
+        content: A TFLite file with one input and one output.
+    """
+    schema = tflite_schema()
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    if model.signatureDefs:
+        return content
+    subgraph, signature = model.subgraphs[0], schema.SignatureDefT()
+    signature.signatureKey = "serving_default"
+    signature.inputs, signature.outputs = (
+        [_end(schema, subgraph, int(index)) for index in ends] for ends in (subgraph.inputs, subgraph.outputs)
+    )
+    model.signatureDefs = [signature]
+    return _packed(model, len(content) + 4096)
+
+
+def _end(schema: Any, subgraph: Any, index: int) -> Any:
+    end = schema.TensorMapT()
+    end.name, end.tensorIndex = subgraph.tensors[index].name, index
+    return end
+
+
+def _packed(model: Any, size_bytes: int) -> bytes:
+    builder = import_module("flatbuffers").Builder(size_bytes)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
 

