@@ -308,7 +308,10 @@ def _write(
         "models": entries,
         "sources": sources,
         "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"],
-        "licences": {"kernels, runtime, app, board": "Apache-2.0", "models": "the models' own"},
+        "licences": {
+            f"kernels, runtime, {'camera, ' if cameras else ''}app, board": "Apache-2.0",
+            "models": "the models' own",
+        },
         "generator": f"arenite {_version()}",
     }
     if cameras:

@@ -38,7 +38,7 @@ _PICTURE = "input.picture"
 
 @dataclass(frozen=True)
 class ChangedField:
-    """One field, as JSON values; None before is also what was not there."""
+    """One field, as JSON values."""
 
     name: str
     before: Any
@@ -51,12 +51,14 @@ class ContractEdit:
 
     Attributes:
         path: The new file.
-        changed: Fields whose values differ.
+        created: The model carried no contract.
+        changed: Fields whose values differ, from those of a contract that says nothing where there was none.
         golden: What became of the golden vectors.
         contract: The whole, as JSON values.
     """
 
     path: str
+    created: bool
     changed: tuple[ChangedField, ...]
     golden: str
     contract: Mapping[str, Any]
@@ -99,11 +101,12 @@ def set_contract(
     graph = read_model(model)
     before = contract_of(graph)
     golden_of(graph)  # what is damaged is refused, not copied
-    after = _changed(before or make_contract(graph, name=model.stem), fields or {}, merge or {}, graph)
-    after, golden = _with_golden(before, after)
+    base = before or make_contract(graph, name=model.stem)
+    after, golden = _with_golden(base, _changed(base, fields or {}, merge or {}, graph))
     write_whole(out, _stamped(model.read_bytes(), graph, after))
-    old = {} if before is None else contract_json(before)
-    return ContractEdit(str(out), tuple(_differences("", old, contract_json(after))), golden, contract_json(after))
+    content = contract_json(after)
+    changed = tuple(_differences("", contract_json(base), content))
+    return ContractEdit(str(out), before is None, changed, golden, content)
 
 
 def _changed(contract: Contract, fields: Mapping[str, Any], merge: Mapping[str, Any], graph: Graph) -> Contract:
@@ -171,14 +174,12 @@ def _name_normalisation(content: dict[str, Any]) -> None:
         picture["normalisation"] = asdict(normalisation_for(picture["normalisation"], str(picture.get("colour"))))
 
 
-def _with_golden(before: Contract | None, after: Contract) -> tuple[Contract, str]:
+def _with_golden(before: Contract, after: Contract) -> tuple[Contract, str]:
     """The contract with the entry of the vectors that stay true, and what became of them."""
-    had = None if before is None else before.golden
     if after.golden is None:
-        return after, "none" if had is None else "dropped, as asked"
-    if after.golden != had:
+        return after, "none" if before.golden is None else "dropped, as asked"
+    if after.golden != before.golden:
         raise UsageError("golden vectors cannot be named, only dropped", cure="--set golden=null drops them.")
-    assert before is not None
     if after.rounding != before.rounding:
         return replace(after, golden=None), f"dropped: they were rounded by the rule '{before.rounding}'"
     return after, f"kept, {after.golden.count} vectors by {after.golden.authority}"
@@ -194,7 +195,8 @@ def _stamped(content: bytes, graph: Graph, contract: Contract) -> bytes:
 
 
 def _differences(name: str, before: Any, after: Any) -> list[ChangedField]:
-    if isinstance(before, dict) and isinstance(after, dict):
+    if isinstance(after, dict) and isinstance(before, dict | None):
+        before = before or {}
         names = [*before, *(key for key in after if key not in before)]
         inside = (_differences(f"{name}.{key}" if name else key, before.get(key), after.get(key)) for key in names)
         return [field for fields in inside for field in fields]

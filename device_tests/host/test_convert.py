@@ -28,11 +28,11 @@ from arenite.errors import (
 from arenite.golden import golden_of
 from arenite.tflite_graph import parse_graph, read_graph
 from arenite_converters import golden as golden_module
-from arenite_converters import pipeline
 from arenite_converters.checks import check_graph, check_outputs, check_tensors, last_computing_operator
 from arenite_converters.loaders import load
 from arenite_converters.quiet import quiet
 from arenite_converters.report import ConversionReport, TensorQuality
+from arenite_converters.writing import write_whole
 from support.builder import ModelBuilder
 from support.tflm import TflmModel
 
@@ -211,7 +211,7 @@ def test_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Path, "replace", replace)
     with pytest.raises(OutputError, match=r"model\.tflite.*No space left"):
-        pipeline._write(tmp_path / "model.tflite", b"content")
+        write_whole(tmp_path / "model.tflite", b"content")
     assert list(tmp_path.iterdir()) == []
 
 

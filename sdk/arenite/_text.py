@@ -100,9 +100,11 @@ def contract_check(report: ContractCheck) -> list[str]:
 def contract_edit(report: ContractEdit) -> list[str]:
     """What `arenite contract set` prints."""
     lines = [f"model      {printable(report.path)}"]
+    lines += ["contract   new: the model carried none"] if report.created else []
     for field in report.changed:
         lines.append(f"changed    {printable(field.name)}: {_value(field.before)} -> {_value(field.after)}")
-    return [*(lines if report.changed else [*lines, "changed    nothing"]), f"golden     {printable(report.golden)}"]
+    lines += [] if report.changed else ["changed    nothing"]
+    return [*lines, f"golden     {printable(report.golden)}"]
 
 
 def _flat(name: str, value: Any) -> list[tuple[str, Any]]:
