@@ -9,7 +9,10 @@ VENV    ?= .venv
 WORKERS ?= 2
 PICTURE ?=
 PYTEST_ARGS ?=
+# Further extras for the tests, such as torch: on Linux a plain one brings CUDA, several gigabytes
+EXTRAS ?=
 
+comma := ,
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 C_FILES = $(shell find firmware_templates device_tests -name '*.[ch]')
@@ -49,5 +52,5 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.demo
-	$(PIP) install -e '.[dev]'
+	$(PIP) install -e '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
 	@touch $@
