@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from arenite._protobuf import Message, delimited, fields, integers, string, text, walk
 from arenite.contract import CONTRACT_METADATA, Contract, check_contract
 from arenite.errors import ModelError
 from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
 
 __all__ = ["parse_onnx", "read_onnx", "with_onnx_contract"]
 
-_VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
 _MODEL_GRAPH, _MODEL_METADATA = 7, 14
 _NODES, _INITIALISERS, _INPUTS, _OUTPUTS = 1, 5, 11, 12
 _DTYPES = {
@@ -38,8 +37,6 @@ _DTYPES = {
     13: "uint64",
 }
 
-_Message = dict[int, list[Any]]
-
 
 def parse_onnx(content: bytes, path: str = "<memory>") -> Graph:
     """Inputs, outputs, operators and metadata of an ONNX model; weights are not read.
@@ -50,8 +47,8 @@ def parse_onnx(content: bytes, path: str = "<memory>") -> Graph:
         ModelError: No ONNX model, corrupt, or a shape that is not known.
     """
     try:
-        model = _fields(memoryview(content))
-        graph = _fields(model[_MODEL_GRAPH][0])
+        model = fields(memoryview(content))
+        graph = fields(model[_MODEL_GRAPH][0])
         return _graph(content, path, model, graph)
     except ModelError:
         raise
@@ -74,30 +71,30 @@ def with_onnx_contract(content: bytes, contract: Contract, path: str = "<memory>
     view = memoryview(content)
     kept = [
         view[start:end]
-        for start, end, number, value in _walk(view)
-        if number != _MODEL_METADATA or _text(_fields(value), 1) != CONTRACT_METADATA
+        for start, end, number, value in walk(view)
+        if number != _MODEL_METADATA or text(fields(value), 1) != CONTRACT_METADATA
     ]
-    entry = _delimited(1, CONTRACT_METADATA.encode()) + _delimited(2, contract.to_json().encode())
-    return b"".join(kept) + _delimited(_MODEL_METADATA, entry)
+    entry = delimited(1, CONTRACT_METADATA.encode()) + delimited(2, contract.to_json().encode())
+    return b"".join(kept) + delimited(_MODEL_METADATA, entry)
 
 
-def _graph(content: bytes, path: str, model: _Message, graph: _Message) -> Graph:
-    nodes = [_fields(node) for node in graph.get(_NODES, [])]
-    constants = {_text(tensor, 8): tensor for tensor in map(_fields, graph.get(_INITIALISERS, []))}
-    inputs = [v for v in map(_fields, graph.get(_INPUTS, [])) if _text(v, 1) not in constants]
-    outputs = [_fields(v) for v in graph.get(_OUTPUTS, [])]
+def _graph(content: bytes, path: str, model: Message, graph: Message) -> Graph:
+    nodes = [fields(node) for node in graph.get(_NODES, [])]
+    constants = {text(tensor, 8): tensor for tensor in map(fields, graph.get(_INITIALISERS, []))}
+    inputs = [v for v in map(fields, graph.get(_INPUTS, [])) if text(v, 1) not in constants]
+    outputs = [fields(v) for v in graph.get(_OUTPUTS, [])]
     if not inputs or not outputs:
         raise ModelError("the model has no input or no output", where=path, cure="Export the model again.")
     tensors = tuple(
-        _tensor(value, i, _boundary_quantisation(_text(value, 1), i < len(inputs), nodes, constants), path)
+        _tensor(value, i, _boundary_quantisation(text(value, 1), i < len(inputs), nodes, constants), path)
         for i, value in enumerate([*inputs, *outputs])
     )
-    metadata = {_text(m, 1): _text(m, 2).encode() for m in map(_fields, model.get(_MODEL_METADATA, []))}
+    metadata = {text(m, 1): text(m, 2).encode() for m in map(fields, model.get(_MODEL_METADATA, []))}
     return Graph(
         path=path,
         sha256=hashlib.sha256(content).hexdigest(),
         tensors=tensors,
-        operators=tuple(Operator(i, _text(node, 4), 1, (), (), {}) for i, node in enumerate(nodes)),
+        operators=tuple(Operator(i, text(node, 4), 1, (), (), {}) for i, node in enumerate(nodes)),
         inputs=tuple(range(len(inputs))),
         outputs=tuple(range(len(inputs), len(tensors))),
         metadata=metadata,
@@ -105,11 +102,11 @@ def _graph(content: bytes, path: str, model: _Message, graph: _Message) -> Graph
     )
 
 
-def _tensor(value: _Message, index: int, quantisation: Quantisation | None, path: str) -> Tensor:
-    name = _text(value, 1)
-    kind = _fields(_fields(value[2][0])[1][0])
+def _tensor(value: Message, index: int, quantisation: Quantisation | None, path: str) -> Tensor:
+    name = text(value, 1)
+    kind = fields(fields(value[2][0])[1][0])
     dtype = _DTYPES.get(kind[1][0], f"type {kind[1][0]}")
-    extents = [_fields(d).get(1, [None])[0] for d in _fields(kind[2][0]).get(1, [])] if 2 in kind else [None]
+    extents = [fields(d).get(1, [None])[0] for d in fields(kind[2][0]).get(1, [])] if 2 in kind else [None]
     shape = tuple(1 if i == 0 and e is None and len(extents) > 1 else e for i, e in enumerate(extents))
     if any(extent is None or not 0 < extent < 1 << 31 for extent in shape):
         raise ModelError(
@@ -121,14 +118,14 @@ def _tensor(value: _Message, index: int, quantisation: Quantisation | None, path
 
 
 def _boundary_quantisation(
-    name: str, is_input: bool, nodes: list[_Message], constants: dict[str, _Message]
+    name: str, is_input: bool, nodes: list[Message], constants: dict[str, Message]
 ) -> Quantisation | None:
     """Scale and zero point of the DequantizeLinear behind an integer input, or the QuantizeLinear before an output."""
     kind, place = ("DequantizeLinear", 1) if is_input else ("QuantizeLinear", 2)
     for node in nodes:
-        if _text(node, 4) != kind or name not in (_string(v) for v in node.get(place, [])[:1]):
+        if text(node, 4) != kind or name not in (string(v) for v in node.get(place, [])[:1]):
             continue
-        given = [_string(v) for v in node.get(1, [])]
+        given = [string(v) for v in node.get(1, [])]
         if len(given) < 2 or given[1] not in constants:
             return None
         zero_point = constants.get(given[2]) if len(given) > 2 else None
@@ -136,7 +133,7 @@ def _boundary_quantisation(
     return None
 
 
-def _scalar(tensor: _Message) -> float:
+def _scalar(tensor: Message) -> float:
     dtype = _DTYPES[tensor[2][0]]
     if 9 in tensor:  # raw_data
         return float(np.frombuffer(tensor[9][0], dtype)[0])
@@ -144,67 +141,7 @@ def _scalar(tensor: _Message) -> float:
         packed = tensor[4][0]
         return struct.unpack("<f", packed[:4] if isinstance(packed, memoryview) else packed)[0]  # type: ignore[no-any-return]
     packed = tensor[5][0]  # int32_data
-    value = _varint(packed, 0)[0] if isinstance(packed, memoryview) else packed
-    return float(value - (1 << 64) if value >= 1 << 63 else value)
-
-
-def _text(message: _Message, number: int) -> str:
-    return _string(message[number][0]) if number in message else ""
-
-
-def _string(value: Any) -> str:
-    return bytes(value).decode("utf-8", "replace")
-
-
-def _fields(message: Any) -> _Message:
-    found: _Message = {}
-    for _, _, number, value in _walk(message):
-        found.setdefault(number, []).append(value)
-    return found
-
-
-def _walk(message: memoryview) -> Iterator[tuple[int, int, int, Any]]:
-    """Start, end, field number and value of each field: an integer, or the bytes of what is longer."""
-    at = 0
-    while at < len(message):
-        start = at
-        tag, at = _varint(message, at)
-        value: Any
-        if tag & 7 == _VARINT:
-            value, at = _varint(message, at)
-        else:
-            if tag & 7 == _BYTES:
-                size, at = _varint(message, at)
-            else:
-                size = {_I64: 8, _I32: 4}[tag & 7]
-            value, at = message[at : at + size], at + size
-        if at > len(message):
-            raise ValueError("a field ends behind its message")
-        yield start, at, tag >> 3, value
-
-
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-        if shift > 63:
-            raise ValueError("a number is longer than 64 bits")
-
-
-def _delimited(number: int, content: bytes) -> bytes:
-    return _as_varint(number << 3 | _BYTES) + _as_varint(len(content)) + content
-
-
-def _as_varint(value: int) -> bytes:
-    found = bytearray()
-    while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
+    return float(integers([packed])[0])
 
 
 def read_onnx(path: Path) -> Graph:
