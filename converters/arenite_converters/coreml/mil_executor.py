@@ -24,6 +24,11 @@ __all__ = ["MilExecutor"]
 
 Array = npt.NDArray[Any]
 Watch = Callable[[Operation, str, Array], None]
+# What computes no new value of a float type: there is nothing to round.
+_EXACT = {
+    "concat", "depth_to_space", "expand_dims", "max_pool", "pad", "pixel_shuffle", "relu", "relu6", "reshape",
+    "slice_by_index", "slice_by_size", "space_to_depth", "split", "squeeze", "stack", "tile", "transpose",
+}  # fmt: skip
 # What a kernel raises on values that do not fit together, or on a choice that it does not know.
 _MISFIT = (ValueError, TypeError, IndexError, KeyError, AttributeError, NotImplementedError, AssertionError)
 
@@ -90,7 +95,7 @@ class MilExecutor:
                 cure="Convert the model again.",
             ) from error
         for output, value in zip(op.outputs, made if isinstance(made, tuple) else (made,), strict=False):
-            values[output.name] = _stored(value, output.dtype)
+            values[output.name] = value if op.kind in _EXACT else _stored(value, output.dtype)
 
     def _refuse_unknown(self) -> None:
         unknown = {}
