@@ -68,6 +68,15 @@ def arenite_command(repository: Path) -> Callable[..., subprocess.CompletedProce
     return run
 
 
+@pytest.fixture(scope="session")
+def keras_photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `model.keras`, a small classifier, and pictures in `calibration/` and `evaluation/`; or a skip."""
+    pytest.importorskip("tensorflow", reason="conversion needs TensorFlow: pip install 'arenite[convert]'")
+    from support.keras_networks import photograph_classifier
+
+    return photograph_classifier(tmp_path_factory.mktemp("photographs"))
+
+
 @pytest.fixture
 def no_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process finds no energy meter of the machine."""

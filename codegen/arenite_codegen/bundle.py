@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from arenite._manifest import FORMAT, MANIFEST
-from arenite.errors import DoesNotFitError, UsageError
+from arenite.contract import Contract, contract_of
+from arenite.errors import ContractError, DoesNotFitError, UsageError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
+from arenite_codegen.board_support import firmware_folder
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
+from arenite_codegen.camera import Camera, Preprocessing, camera_entry, make_preprocessing
+from arenite_codegen.contract_files import CAMERA_SOURCES, contract_files
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
 from arenite_codegen.firmware import Shared, shared_files, symbols_of
 from arenite_codegen.fit import check_fit, flash_of, ram_of
@@ -55,6 +59,18 @@ class _Source:
     network: Network
     schedule: Schedule
     plan: Plan
+    contract: Contract | None
+    camera: Preprocessing | None
+
+    @property
+    def camera_bytes(self) -> int:
+        """RAM of the preprocessing."""
+        return 0 if self.camera is None else self.camera.memory_bytes
+
+    @property
+    def camera_table_bytes(self) -> int:
+        """Its flash."""
+        return 0 if self.camera is None else self.camera.table_bytes
 
 
 @dataclass(frozen=True)
@@ -74,6 +90,7 @@ class _Options:
     keep_input: bool
     max_mac_factor: float
     guards: bool
+    camera: Camera | None
 
 
 def bundle(
@@ -88,6 +105,7 @@ def bundle(
     keep_input: bool = False,
     max_mac_factor: float = 1.0,
     guards: bool = False,
+    camera: Camera | str | None = None,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -108,29 +126,33 @@ def bundle(
         max_mac_factor: How many times a model's multiply-accumulates may run, to make rows again instead of keeping
             them. At 1.0 nothing is computed twice.
         guards: Make a validation build, which watches a word behind every block of the arena while it runs.
+        camera: Frames such as `320x240:RGB565` (see `Camera.parse`): the bundle gets the C that makes the input of such
+            a frame as the contract says, for each model whose contract speaks of pictures.
         vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
 
     Raises:
         ModelError: A file is corrupt; UnsupportedOperatorError: it holds something without a kernel.
-        ContractError: A model's contract is damaged.
+        ContractError: A model's contract is damaged, or no contract says how a camera's frame becomes an input.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
-        UsageError: There is no model; there is no such input or output; an input that is fed row by row is to be kept
-            or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; or writing `out_dir` would
-            remove a model, the current folder or somebody else's files.
+        UsageError: There is no model; there is no such input or output, or no such camera frame; an input that is fed
+            row by row is to be kept or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; or
+            writing `out_dir` would remove a model, the current folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
     paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]
     fed = _fed(paths, row_fed)
     _check_factor(max_mac_factor)
+    frames = Camera.parse(camera) if isinstance(camera, str) else camera
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
-        options = _Options(target, caller_inputs, caller_outputs, keep_input, max_mac_factor, guards)
+        options = _Options(target, caller_inputs, caller_outputs, keep_input, max_mac_factor, guards, frames)
         planned = [
             _plan_model(path, symbol, rows, options, _prefixed(step.note, path, len(paths)))
             for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
         ]
+        _check_camera(planned, options)
         step.note("emit")
         report = _bundle(_emitted(planned, target), target, place, arena_bytes, vectors, step.note)
         step.note("")
@@ -154,6 +176,17 @@ def _check_factor(max_mac_factor: float) -> None:
         )
 
 
+def _check_camera(models: Sequence[_Source], options: _Options) -> None:
+    if options.camera is not None and all(one.camera is None for one in models):
+        raise ContractError(
+            "the model's contract does not say how a picture becomes its input"
+            if len(models) == 1
+            else "no model's contract says how a picture becomes its input",
+            where=_names([one.model for one in models]),
+            cure="Leave out --camera, or give it a contract: see `arenite contract set`.",
+        )
+
+
 def _names(models: Sequence[Path]) -> str:
     return " + ".join(model.name for model in models)
 
@@ -174,7 +207,8 @@ def _bundle(
     emitted = [one.emitted for one in models]
     shared = Shared.of(emitted, [one.plan for one in models])
     needed = shared.arena_bytes
-    check_fit(target, shared.buffers, shared.flash, sum(one.table_bytes for one in emitted), where)
+    tables = sum(one.table_bytes for one in emitted) + sum(one.camera_table_bytes for one in models)
+    check_fit(target, shared.buffers, shared.flash, tables, where, _camera_bytes(models))
     if arena_bytes is not None and needed > arena_bytes:
         raise DoesNotFitError(
             f"the model needs an arena of {needed:,} bytes, {arena_bytes:,} are allowed "
@@ -201,13 +235,24 @@ def _plan_model(
     network = keep_inputs(network) if options.keep_input else network
     network = caller_memory(network, options.caller_inputs, options.caller_outputs)
     say("plan")
-    planned = plan_network(network, options.max_mac_factor, ram_of(options.board), options.guards)
-    return _Source(model, symbol, graph, planned.network, planned.schedule, planned.plan)
+    contract = contract_of(graph)
+    camera = None
+    if options.camera is not None and contract is not None and contract.input.picture is not None:
+        camera = make_preprocessing(contract.input, network.inputs[0], options.camera, str(model))
+    ram = ram_of(options.board, 0 if camera is None else camera.memory_bytes)
+    planned = plan_network(network, options.max_mac_factor, ram, options.guards)
+    return _Source(model, symbol, graph, planned.network, planned.schedule, planned.plan, contract, camera)
+
+
+def _camera_bytes(models: Sequence[_Source]) -> int:
+    """RAM of the preprocessing of models that take turns."""
+    return max(one.camera_bytes for one in models)
 
 
 def _emitted(models: Sequence[_Source], board: Board) -> list[_Stages]:
     """Each model's C; its weights get the flash that the tables of all models and the weights before it leave."""
-    flash = flash_of(board, sum(table_bytes(one.network, one.schedule, one.plan) for one in models))
+    tables = sum(table_bytes(one.network, one.schedule, one.plan) + one.camera_table_bytes for one in models)
+    flash = flash_of(board, tables)
     stages = []
     for one in models:
         emitted = emit(one.network, one.schedule, one.plan, one.symbol, flash, choose_for(board))
@@ -239,6 +284,7 @@ def _write(
     generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models], shared))
     for one in models:
         generated |= one.emitted.files
+        generated |= contract_files(one.symbol, one.contract, one.camera)
     for name, text in generated.items():
         _write_text(folder / "model" / name, text)
     sources = [f"model/{name}" for name in sorted(generated) if name.endswith(".c")]
@@ -247,6 +293,8 @@ def _write(
     sources += [f"runtime/{name}" for name in runtime if name.endswith(".c")]
     sources += [f"kernels/arenite_{kernel}.c" for kernel in kernels]
     _copy_firmware(folder, runtime, kernels)
+    cameras = _copy_camera(folder, models)
+    sources += [f"camera/{name}" for name in cameras if name.endswith(".c")]
     sources += copy_support(board, folder)
     entries = [_write_model(folder, board, one, vectors) for one, vectors in zip(models, golden, strict=True)]
     manifest: dict[str, Any] = {
@@ -254,15 +302,17 @@ def _write(
         "board": board.name,
         "arena_bytes": shared.arena_bytes,
         "weights_bytes": sum(one.emitted.weights_bytes for one in models),
-        "table_bytes": sum(one.emitted.table_bytes for one in models),
+        "table_bytes": sum(one.emitted.table_bytes + one.camera_table_bytes for one in models),
         "regions": region_rows([*shared.buffers, *shared.flash]),
         "guards": guards,
         "models": entries,
         "sources": sources,
-        "include_dirs": ["runtime", "kernels", "model", "app", "board"],
+        "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"],
         "licences": {"kernels, runtime, app, board": "Apache-2.0", "models": "the models' own"},
         "generator": f"arenite {_version()}",
     }
+    if cameras:
+        manifest["camera_bytes"] = _camera_bytes(models)
     _write_text(folder / "README.md", render("bundle_readme.md.j2", {"manifest": manifest, "board": board}))
     _write_text(folder / "CMakeLists.txt", render("CMakeLists.txt.j2", {"manifest": manifest}))
     manifest["files"] = _digests(folder)
@@ -302,6 +352,8 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
             "folder": vectors.relative_to(folder).as_posix(),
         },
     }
+    if one.camera is not None:
+        entry |= {"camera_bytes": one.camera_bytes, "camera": camera_entry(one.camera)}
     return entry | ({"guards": guard_names(one.network, one.plan)} if one.plan.guards else {})
 
 
@@ -328,6 +380,15 @@ def _copy_firmware(folder: Path, runtime: tuple[str, ...], kernels: tuple[str, .
         _write_bytes(folder / "runtime" / name, (root / "runtime" / name).read_bytes())
     for name in kernel_files(root / "kernels", kernels):
         _write_bytes(folder / "kernels" / name, (root / "kernels" / name).read_bytes())
+
+
+def _copy_camera(folder: Path, models: Sequence[_Source]) -> list[str]:
+    """The hand-written C of the preprocessing, if a model has it; returns the names."""
+    readers = sorted({f"{one.camera.kernel}.c" for one in models if one.camera is not None})
+    names = [*CAMERA_SOURCES, *readers] if readers else []
+    for name in names:
+        _write_bytes(folder / "camera" / name, (firmware_folder("camera") / name).read_bytes())
+    return names
 
 
 def kernel_files(folder: Path, kernels: tuple[str, ...]) -> list[str]:
@@ -380,13 +441,14 @@ def _report(place: Path, manifest: dict[str, Any]) -> BundleReport:
         vectors=sum(model["vectors"]["count"] for model in models),
         authority=models[0]["vectors"]["authority"],
         guards=manifest["guards"],
+        camera_bytes=manifest.get("camera_bytes", 0),
         models=tuple(_model_report(model) for model in models),
     )
 
 
 def _model_report(model: dict[str, Any]) -> ModelReport:
-    own = {field.name: model[field.name] for field in fields(ModelReport) if field.name != "vectors"}
-    return ModelReport(**own, vectors=model["vectors"]["count"])
+    own = {field.name: model[field.name] for field in fields(ModelReport) if field.name in model}
+    return ModelReport(**own | {"vectors": model["vectors"]["count"]})
 
 
 def _write_text(path: Path, text: str) -> None:

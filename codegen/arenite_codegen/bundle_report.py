@@ -73,6 +73,7 @@ class ModelReport:
         row_fed: The input comes row by row and is not in the arena.
         mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows
             which nobody reads are not made.
+        camera_bytes: RAM, beside the arena, while a camera's frame becomes the input; 0 without `--camera`.
     """
 
     name: str
@@ -85,6 +86,7 @@ class ModelReport:
     mac_factor: float
     row_fed: bool
     vectors: int
+    camera_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class BundleReport:
         vectors: Golden vectors of all models.
         guards: A validation build, which watches a word behind every block of the arena.
         models: Each model by itself.
+        camera_bytes: RAM, beside the arena, while a camera's frame becomes an input: the most of all models.
     """
 
     out_dir: str
@@ -125,3 +128,4 @@ class BundleReport:
     authority: str | None
     guards: bool
     models: tuple[ModelReport, ...]
+    camera_bytes: int = 0

@@ -137,13 +137,14 @@ def _free(wanted: str, taken: set[str]) -> str:
 def _names_of(symbol: str) -> tuple[str, ...]:
     """What a model's files define or are called."""
     arrays = (f"{symbol}_data", *(f"{symbol}_data_{region}" for region in range(1, MOST_REGIONS)))
-    return symbol, f"{symbol}_weights", *arrays
+    return symbol, f"{symbol}_weights", f"{symbol}_contract", f"{symbol}_camera", *arrays
 
 
 @lru_cache
 def _firmware_names() -> frozenset[str]:
     """Every name that the hand-written C uses, files included: a model called `run` must not become `arenite_run`."""
     root = Path(str(resources.files("arenite_firmware")))
-    files = [path for folder in ("runtime", "kernels", "app", "startup") for path in (root / folder).glob("*.*")]
+    folders = ("runtime", "kernels", "camera", "app", "startup")
+    files = [path for folder in folders for path in (root / folder).glob("*.*")]
     names = {name for path in files for name in _NAME.findall(f"{path.name} {path.read_text(encoding='utf-8')}")}
     return frozenset(names | {"arenite_limits", "arenite_models", SINGLE_SYMBOL})

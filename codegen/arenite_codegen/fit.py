@@ -37,18 +37,22 @@ KNOWN_NETWORKS = (
 )
 
 
-def ram_of(board: Board) -> tuple[Memory, ...]:
-    """The board's RAM, in its file's order, as far as it is free for a model."""
+def ram_of(board: Board, camera_bytes: int = 0) -> tuple[Memory, ...]:
+    """The board's RAM, in its file's order, as far as it is free for a model.
+
+    Args:
+        camera_bytes: Of a camera's rows, which lie beside the stack.
+    """
     return tuple(
-        Memory(region.name, max(0, region.length - _reserved_bytes(board, region)), region.word_cycles)
+        Memory(region.name, max(0, region.length - _reserved_bytes(board, region, camera_bytes)), region.word_cycles)
         for region in board.rams
     )
 
 
-def _reserved_bytes(board: Board, region: MemoryRegion) -> int:
+def _reserved_bytes(board: Board, region: MemoryRegion, camera_bytes: int) -> int:
     if region != board.ram:
         return 0
-    return board.stack_bytes + (VARIABLE_BYTES if len(board.rams) > 1 else 0)
+    return board.stack_bytes + camera_bytes + (VARIABLE_BYTES if len(board.rams) > 1 else 0)
 
 
 def flash_of(board: Board, table_bytes: int) -> tuple[Memory, ...]:
@@ -67,27 +71,31 @@ def _code_bytes(board: Board, region: MemoryRegion, table_bytes: int) -> int:
     return CODE_BYTES + (table_bytes if len(board.flashes) > 1 else 0)
 
 
-def check_fit(board: Board, ram: Sequence[Region], flash: Sequence[Region], table_bytes: int, model: str) -> None:
+def check_fit(
+    board: Board, ram: Sequence[Region], flash: Sequence[Region], table_bytes: int, model: str, camera_bytes: int = 0
+) -> None:
     """Compare with the board's RAM and flash.
 
     Args:
         ram, flash: What the models use; of RAM the arena's parts count.
         table_bytes: Flash of all tables.
+        camera_bytes: RAM of a camera's rows.
 
     Raises:
         DoesNotFitError: Naming each region that is too small, the bytes missing, and what fits instead.
     """
-    problems = _ram_problems(board, ram) + _flash_problems(board, flash, table_bytes)
+    problems = _ram_problems(board, ram, camera_bytes) + _flash_problems(board, flash, table_bytes)
     if problems:
         raise DoesNotFitError(
             f"the model does not fit the board {board.name}: {'; '.join(problems)}", where=model, cure=_nearest(board)
         )
 
 
-def _ram_problems(board: Board, ram: Sequence[Region]) -> list[str]:
-    reserved = {region.name: _reserved_bytes(board, region) for region in board.rams}
+def _ram_problems(board: Board, ram: Sequence[Region], camera_bytes: int) -> list[str]:
+    reserved = {region.name: _reserved_bytes(board, region, camera_bytes) for region in board.rams}
     arena = tuple(region for region in ram if region.holds == "arena")
-    return _problems(board.rams, arena, reserved, "arena {:,}", "stack and variables {:,}")
+    beside = "stack, variables and the camera's rows {:,}" if camera_bytes else "stack and variables {:,}"
+    return _problems(board.rams, arena, reserved, "arena {:,}", beside)
 
 
 def _flash_problems(board: Board, flash: Sequence[Region], table_bytes: int) -> list[str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,20 @@ from arenite.contract import OutputSpec
 from arenite.errors import ContractError
 from arenite.inspection import float_operators
 from arenite.labels import dequantise
-from arenite.tflite_graph import Graph, Tensor
-from arenite_converters.report import Agreement, Check, TensorQuality
+from arenite.tflite_graph import Graph, Operator, Tensor
+from arenite_converters.report import Agreement, Caution, Check, TensorQuality
+from arenite_converters.statistics import decibels, signal_interval_db, wilson_interval
 
 __all__ = [
     "agreement",
+    "check_agreement",
     "check_graph",
     "check_outputs",
     "check_tensors",
+    "concat_cautions",
     "last_computing_operator",
+    "output_cautions",
     "refuse_wrong_meaning",
-    "sqnr_db",
 ]
 
 Array = npt.NDArray[Any]
@@ -34,17 +37,12 @@ _SUM_SLACK = 0.05
 _FORM_ONLY = ("RESHAPE", "SQUEEZE", "QUANTIZE", "DEQUANTIZE")
 # An activation whose direction is lost: cosine of the angle to its float original.
 _MIN_COSINE = 0.5
+_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+# Of a multiplier m × 2^e with m in 0.5..1: beyond these the 32-bit product is shifted out to the left or to 0.
+_SHIFTS = (-31, 30)
+# A part of a tensor that keeps fewer steps of 256 than this has lost three bits.
+_FEW_STEPS = 32
 _SMALLEST_SCALE = float(np.finfo(np.float32).tiny)
-
-
-def sqnr_db(signal: Array, quantised: Array) -> float:
-    """Signal to quantisation noise in decibels; inf when equal."""
-    signal = signal.astype(np.float64)
-    noise = float(((signal - quantised) ** 2).sum())
-    power = float((signal**2).sum())
-    if noise == 0:
-        return math.inf
-    return 10 * math.log10(power / noise) if power > 0 else -math.inf
 
 
 def check_graph(graph: Graph) -> list[Check]:
@@ -62,6 +60,7 @@ def check_graph(graph: Graph) -> list[Check]:
         ),
         _list_check("every scale is above 0 and finite", graph, _bad_scale),
         _list_check("no bias overflows int32", graph, _overflowing),
+        _check_multipliers(graph),
     ]
 
 
@@ -83,6 +82,30 @@ def _overflowing(tensor: Tensor) -> bool:
     if tensor.dtype != "int32" or tensor.data is None or tensor.quantisation is None:
         return False
     return bool((np.abs(tensor.data.astype(np.int64)) >= _INT32_MAX).any())
+
+
+def _check_multipliers(graph: Graph) -> Check:
+    """Input scale × weight scale / output scale must have a shift that the kernels can do, or answers are 0 or wrap."""
+    weighted = [op for op in graph.operators if op.kind in _WEIGHTED]
+    bad = [f"{op} of {graph.tensors[op.outputs[0]]}" for op in weighted if not _shifts_fit(graph, op)]
+    name = "every requantisation shift is one that kernels can do"
+    return _check(name, not bad, "; ".join(bad[:5]) or f"{len(weighted)} operators with weights")
+
+
+def _shifts_fit(graph: Graph, op: Operator) -> bool:
+    weights = graph.tensors[op.inputs[1]]
+    ends = [graph.tensors[i].quantisation for i in (op.inputs[0], op.outputs[0])]
+    if weights.quantisation is None or weights.data is None or None in ends:
+        return True  # a float operator is another check's
+    source, target = (float(end.scales[0]) for end in ends if end is not None)
+    axis = weights.quantisation.axis
+    others = tuple(i for i in range(weights.data.ndim) if i != axis) if len(weights.quantisation.scales) > 1 else None
+    # The scale of a channel of zeros has no say.
+    used = np.atleast_1d((weights.data != weights.quantisation.zero_point).any(axis=others))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        multipliers = np.divide(source * np.array(weights.quantisation.scales)[used], target)
+    exponents = np.frexp(multipliers)[1]
+    return bool(((multipliers > 0) & (exponents >= _SHIFTS[0]) & (exponents <= _SHIFTS[1])).all())
 
 
 def check_outputs(floats: Sequence[Array], quantised: Sequence[Array], spec: OutputSpec) -> list[Check]:
@@ -149,6 +172,7 @@ def agreement(
     real = np.stack([f.reshape(-1) for f in floats]).astype(np.float64)
     other = np.stack([dequantise(q, spec).reshape(-1) for q in quantised])
     same = real.argmax(axis=1) == other.argmax(axis=1)
+    power, noise = (real**2).sum(axis=1), ((real - other) ** 2).sum(axis=1)
     confident = np.zeros(len(real), bool)
     if spec.meaning == "probabilities" and real.shape[1] > 1:
         best = np.sort(real, axis=1)
@@ -156,11 +180,26 @@ def agreement(
     return Agreement(
         samples=len(real),
         held_out=held_out,
-        sqnr_db=sqnr_db(real, other),
+        sqnr_db=decibels(float(power.sum()), float(noise.sum())),
+        sqnr_interval_db=signal_interval_db(power, noise),
         top1=float(same.mean()),
+        top1_interval=wilson_interval(int(same.sum()), len(same)),
         top1_confident=float(same[confident].mean()) if confident.any() else None,
         confident_samples=int(confident.sum()),
     )
+
+
+def check_agreement(agreed: Agreement, min_sqnr_db: float, min_top1: float) -> list[Check]:
+    """The limits that the user set; a share of 0 is none."""
+    over = f"over {agreed.samples} samples"
+    low_db, high_db = agreed.sqnr_interval_db
+    noise = f"{agreed.sqnr_db:.1f} dB {over} (95 %: {low_db:.1f} to {high_db:.1f})"
+    checks = [_check(f"SQNR is at least {min_sqnr_db:g} dB", agreed.sqnr_db >= min_sqnr_db, noise)]
+    if min_top1 > 0:
+        low, high = agreed.top1_interval
+        share = f"{agreed.top1:.3f} {over} (95 %: {low:.3f} to {high:.3f})"
+        checks.append(_check(f"top-1 agreement is at least {min_top1:g}", agreed.top1 >= min_top1, share))
+    return checks
 
 
 def check_tensors(qualities: Sequence[TensorQuality]) -> Check:
@@ -169,3 +208,58 @@ def check_tensors(qualities: Sequence[TensorQuality]) -> Check:
     lowest = min((q.cosine for q in qualities), default=1.0)
     detail = "; ".join(lost[:5]) or f"{len(qualities)} tensors, lowest cosine {lowest:.3f}"
     return _check(f"every activation keeps its direction (cosine at least {_MIN_COSINE})", not lost, detail)
+
+
+def concat_cautions(graph: Graph, ranges: Mapping[str, tuple[float, float]]) -> Iterator[Caution]:
+    """Parts of one tensor with ranges far apart: the small part keeps few of the 256 steps, or none.
+
+    Args:
+        graph: The quantised model.
+        ranges: Lowest and highest float value of activations, by name.
+    """
+    for op in graph.operators:
+        output = graph.tensors[op.outputs[0]]
+        if op.kind != "CONCATENATION" or output.quantisation is None:
+            continue
+        scale = float(output.quantisation.scales[0])
+        for part in (_requantised(graph, i) for i in op.inputs):
+            low, high = ranges.get(part.name, (0.0, math.inf))
+            if (high - low) / scale < _FEW_STEPS:
+                yield _few_steps(f"'{part.name}'", f"'{output.name}'", high - low, scale)
+
+
+def _requantised(graph: Graph, index: int) -> Tensor:
+    """The tensor, or what it was before it was put on the joint scale."""
+    made_by = next((op for op in graph.operators if index in op.outputs), None)
+    source = made_by.inputs[0] if made_by is not None and made_by.kind == "QUANTIZE" else index
+    return graph.tensors[source]
+
+
+def output_cautions(floats: Sequence[Array], spec: OutputSpec) -> Iterator[Caution]:
+    """The same of one output that holds several kinds of numbers along an axis, such as boxes and scores.
+
+    Args:
+        floats: The float model's outputs.
+        spec: The output of the quantised model.
+    """
+    if len(spec.shape) < 3 or spec.quantised is None or spec.meaning in ("probabilities", "logits"):
+        return
+    values, scale = np.stack(floats), spec.quantised.scale
+    for axis in range(2, values.ndim):
+        others = tuple(i for i in range(values.ndim) if i != axis)
+        spans = values.max(axis=others) - values.min(axis=others)
+        few = np.flatnonzero((spans > 0) & (spans / scale < _FEW_STEPS))
+        if len(few) and spans.max() / scale >= _FEW_STEPS:
+            where = f"{len(few)} of {len(spans)} along axis {axis - 1} (first: {few[0]})"
+            yield _few_steps(where, f"output '{spec.name}'", float(spans[few].max()), scale)
+            return
+
+
+def _few_steps(part: str, whole: str, span: float, scale: float) -> Caution:
+    steps = span / scale
+    lost = "all of it is rounded to one value" if steps < 1 else f"{steps:.1f} steps of 256 are left of it"
+    return Caution(
+        "ranges far apart in one tensor",
+        f"{part} spans {span:g}, a step of {whole} is {scale:g}: {lost}",
+        "Give the model two outputs, or scale the parts alike before they are joined.",
+    )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations of the INT8 model against the float model, tensor by tensor."""
+"""Activations of two models, tensor by tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,61 +11,104 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.tflite_graph import Graph, read_graph
-from arenite_converters.checks import sqnr_db
+from arenite.contract import Quantised
+from arenite.preprocess import quantise
+from arenite.tflite_graph import Graph, Tensor, read_graph
 from arenite_converters.report import TensorQuality
+from arenite_converters.statistics import decibels
 
-__all__ = ["compare_activations"]
+__all__ = ["ActivationRunner", "clipped", "compare_activations", "holds", "shared_names"]
 
 Array = npt.NDArray[Any]
+# Other types hold indices, shapes and truths.
+_VALUES = ("float32", "int8", "uint8", "int16")
 
 
 def compare_activations(
-    float_model: Path, int8_model: Path, samples: Sequence[npt.NDArray[np.float32]]
+    float_model: Path | str, int8_model: Path | str, samples: Sequence[npt.NDArray[np.float32]]
 ) -> list[TensorQuality]:
-    """SQNR and cosine of each activation that both models name alike.
+    """SQNR, cosine and range of each activation that both models name alike.
 
     Args:
-        float_model: Float TFLite file.
-        int8_model: Full-INT8 TFLite file made from the same trained model.
+        float_model: TFLite file of what is right.
+        int8_model: Another TFLite file, made from the same trained model.
         samples: Inputs in real values; a few are enough.
 
     Returns:
-        One entry a tensor, in the INT8 model's order.
+        One entry a tensor, in the second model's order.
     """
     floats, quantised = read_graph(float_model), read_graph(int8_model)
-    shared = _shared_names(floats, quantised)
-    real: dict[str, list[Array]] = {name: [] for name in shared}
-    other: dict[str, list[Array]] = {name: [] for name in shared}
-    runners = _Runner(floats), _Runner(quantised)
+    names = shared_names(floats, quantised)
+    runners = ActivationRunner(floats), ActivationRunner(quantised)
+    outputs = ((op.kind, quantised.tensors[i]) for op in quantised.operators for i in op.outputs)
+    found = {tensor.name: _Sums(kind, tensor) for kind, tensor in outputs if tensor.name in names}
     for sample in samples:
-        for runner, found in zip(runners, (real, other), strict=True):
-            for name, value in runner.activations(sample, shared):
-                found[name].append(value)
-    return [_quality(name, np.stack(real[name]), np.stack(other[name])) for name in shared]
+        both = (runner.activations(sample, names) for runner in runners)
+        for (name, real), (_, other) in zip(*both, strict=True):
+            found[name].add(real, other)
+    return [sums.quality() for sums in found.values()]
 
 
-def _shared_names(floats: Graph, quantised: Graph) -> list[str]:
-    produced = {
-        floats.tensors[i].name: floats.tensors[i].shape for op in floats.operators for i in op.outputs
-    }
-    names = []
-    for op in quantised.operators:
-        for tensor in (quantised.tensors[i] for i in op.outputs):
-            if tensor.quantisation and produced.get(tensor.name) == tensor.shape:
-                names.append(tensor.name)
-    return list(dict.fromkeys(names))
+def shared_names(floats: Graph, quantised: Graph) -> list[str]:
+    """Names of the activations that both graphs compute in one shape, in the second one's order."""
+    produced = {floats.tensors[i].name: floats.tensors[i].shape for op in floats.operators for i in op.outputs}
+    made = (quantised.tensors[i] for op in quantised.operators for i in op.outputs)
+    return list(dict.fromkeys(t.name for t in made if t.dtype in _VALUES and produced.get(t.name) == t.shape))
 
 
-def _quality(name: str, real: Array, other: Array) -> TensorQuality:
-    lengths = float(np.linalg.norm(real) * np.linalg.norm(other))
-    # Two tensors of nothing but zeros are equal.
-    cosine = float((real * other).sum()) / lengths if lengths > 0 else float(np.array_equal(real, other))
-    return TensorQuality(name, sqnr_db(real, other), cosine)
+def holds(tensor: Tensor) -> tuple[float, float] | None:
+    """The lowest and highest real value of a quantised activation; None when it is float."""
+    if tensor.quantisation is None or tensor.dtype == "float32":
+        return None
+    limits, scale, zero = np.iinfo(tensor.dtype), float(tensor.quantisation.scales[0]), tensor.quantisation.zero_point
+    return (limits.min - zero) * scale, (limits.max - zero) * scale
 
 
-class _Runner:
-    """Runs a model with every activation kept."""
+def clipped(values: Array, tensor: Tensor) -> int:
+    """How many real values lie outside what a tensor holds by more than half a step."""
+    ends = holds(tensor)
+    if ends is None or tensor.quantisation is None:
+        return 0
+    half = float(tensor.quantisation.scales[0]) / 2
+    return int(((values < ends[0] - half) | (values > ends[1] + half)).sum())
+
+
+class _Sums:
+    """What the figures of one tensor need, summed over samples: no activation is kept."""
+
+    def __init__(self, operator: str, tensor: Tensor) -> None:
+        self._operator, self._tensor = operator, tensor
+        self._power = self._noise = self._other = self._dot = 0.0
+        self._low, self._high = np.inf, -np.inf
+        self._clipped = self._count = 0
+
+    def add(self, real: Array, other: Array) -> None:
+        self._power += float((real**2).sum())
+        self._noise += float(((real - other) ** 2).sum())
+        self._other += float((other**2).sum())
+        self._dot += float((real * other).sum())
+        self._low, self._high = min(self._low, float(real.min())), max(self._high, float(real.max()))
+        self._clipped += clipped(real, self._tensor)
+        self._count += real.size
+
+    def quality(self) -> TensorQuality:
+        lengths = float(np.sqrt(self._power * self._other))
+        # Two tensors of nothing but zeros are equal.
+        cosine = self._dot / lengths if lengths > 0 else float(self._noise == 0)
+        return TensorQuality(
+            self._tensor.name,
+            self._operator,
+            decibels(self._power, self._noise),
+            min(cosine, 1.0),
+            self._low,
+            self._high,
+            holds(self._tensor),
+            self._clipped / self._count,
+        )
+
+
+class ActivationRunner:
+    """Runs a TFLite model of one input with every activation kept."""
 
     def __init__(self, graph: Graph) -> None:
         litert = import_module("ai_edge_litert.interpreter")
@@ -77,21 +120,19 @@ class _Runner:
         )
         self._interpreter.allocate_tensors()
         self._indices = {graph.tensors[i].name: i for op in graph.operators for i in op.outputs}
+        self._indices |= {graph.tensors[i].name: i for i in graph.inputs}
 
-    def activations(self, sample: npt.NDArray[np.float32], names: Sequence[str]) -> list[tuple[str, Array]]:
+    def activations(self, sample: npt.NDArray[np.float32], names: Sequence[str]) -> Iterator[tuple[str, Array]]:
         """The named activations for one input, in real values, float64."""
         index = self._graph.inputs[0]
         self._interpreter.set_tensor(index, self._quantised(sample))
         self._interpreter.invoke()
-        return [(name, self._real(self._indices[name])) for name in names]
+        return ((name, self._real(self._indices[name])) for name in names)
 
     def _quantised(self, sample: npt.NDArray[np.float32]) -> Array:
         tensor = self._graph.tensors[self._graph.inputs[0]]
         if tensor.quantisation is None or tensor.dtype == "float32":
             return sample
-        from arenite.contract import Quantised
-        from arenite.preprocess import quantise
-
         quantisation = tensor.quantisation
         return quantise(sample, Quantised(quantisation.scales[0], quantisation.zero_points[0]), tensor.dtype)
 

@@ -14,26 +14,32 @@ from arenite.errors import MissingToolError
 __all__ = ["with_metadata"]
 
 
-def with_metadata(model: bytes, entries: Mapping[str, bytes]) -> bytes:
-    """The same model with metadata entries added or replaced, in the order of their names.
+def with_metadata(model: bytes, entries: Mapping[str, bytes | None]) -> bytes:
+    """The same model with metadata entries added, replaced or removed, in the order of their names.
 
     Args:
         model: A TFLite file's bytes.
-        entries: Name and content of each.
+        entries: Name and content of each; None removes it.
     """
     schema = _schema()
     flatbuffers = import_module("flatbuffers")
     content = schema.ModelT.InitFromPackedBuf(model, 0)
-    content.metadata = [m for m in content.metadata or [] if m.name.decode() not in entries]
+    metadata = {entry.name.decode(): entry for entry in content.metadata or []}
+    used = {tensor.buffer for graph in content.subgraphs for tensor in graph.tensors or []}
     for name, data in sorted(entries.items()):
-        buffer = schema.BufferT()
-        buffer.data = np.frombuffer(data, np.uint8)
-        content.buffers.append(buffer)
-        entry = schema.MetadataT()
-        entry.name = name
-        entry.buffer = len(content.buffers) - 1
-        content.metadata.append(entry)
-    builder = flatbuffers.Builder(len(model) + sum(map(len, entries.values())) + 4096)
+        entry = metadata.pop(name, None)
+        if entry is not None and entry.buffer not in used:
+            content.buffers[entry.buffer].data = None  # buffers are named by their places: an empty one stays
+        if data is None:
+            continue
+        if entry is None or entry.buffer in used:
+            entry = schema.MetadataT()
+            entry.name, entry.buffer = name.encode(), len(content.buffers)
+            content.buffers.append(schema.BufferT())
+        content.buffers[entry.buffer].data = np.frombuffer(data, np.uint8)
+        metadata[name] = entry
+    content.metadata = list(metadata.values())
+    builder = flatbuffers.Builder(len(model) + sum(len(data or b"") for data in entries.values()) + 4096)
     builder.Finish(content.Pack(builder), b"TFL3")
     return bytes(builder.Output())
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 import platform
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,34 +23,44 @@ from arenite.contract import (
     contract_of,
     make_contract,
 )
+from arenite.engines import kinds_of
 from arenite.engines.litert import LiteRt
 from arenite.errors import CheckFailedError, ContractError, OutputError, UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import quantise
 from arenite.progress import Progress
 from arenite.tflite_graph import Graph, parse_graph, read_graph
-from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples
+from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples, spread
 from arenite_converters.checks import (
     agreement,
+    check_agreement,
     check_graph,
     check_outputs,
     check_tensors,
+    concat_cautions,
     last_computing_operator,
+    output_cautions,
     refuse_wrong_meaning,
 )
+from arenite_converters.drift import drift_cautions, measure_drift
 from arenite_converters.golden import golden_vectors, pack_vectors
+from arenite_converters.guards import order_against, sample_cautions
 from arenite_converters.layers import compare_activations
 from arenite_converters.loaders import FloatModel, load, package_version
 from arenite_converters.metadata import with_metadata
+from arenite_converters.pictures import worst_pictures
 from arenite_converters.quantiser import to_float, to_int8
 from arenite_converters.quiet import quiet
-from arenite_converters.report import Check, ConversionReport
+from arenite_converters.recipe import make_recipe
+from arenite_converters.report import Caution, Check, ConversionReport, ServingDrift, TensorQuality
+from arenite_converters.writing import write_whole
 
 __all__ = ["convert"]
 
 Array = npt.NDArray[Any]
-_LAYER_SAMPLES = 4
-_WORST = 5
+_LAYER_SAMPLES = 8
+# Fewer say nothing about what the application sees.
+_FEWEST_SERVING = 5
 
 
 def convert(
@@ -59,6 +69,7 @@ def convert(
     *,
     calibration: CalibrationSource,
     evaluation: CalibrationSource | None = None,
+    serving_sample: CalibrationSource | None = None,
     name: str | None = None,
     normalisation: str | Normalisation | None = None,
     colour: str | None = None,
@@ -71,6 +82,7 @@ def convert(
     input_shape: Sequence[int] | None = None,
     min_samples: int = 20,
     min_sqnr_db: float = 5.0,
+    min_top1: float = 0.0,
     golden: int = 3,
     progress: Progress | None = None,
 ) -> ConversionReport:
@@ -84,6 +96,8 @@ def convert(
         calibration: Folder or list of pictures, .npy or .npz file, or array; see `read_samples`.
         evaluation: Held-out samples for the comparison with float; by default the calibration samples. When
             one of them is a calibration sample too, the report does not call them held out.
+        serving_sample: What the application will see: the report says how far it is from calibration, and what the
+            ranges cut off.
         name: What to call the model; by default the source's name.
         normalisation: How the model was trained: `symmetric` (x/127.5-1), `unit` (x/255), `imagenet`,
             `raw`, or numbers. Needed when the input is a picture.
@@ -94,6 +108,7 @@ def convert(
         input_shape: Without the batch, for models that leave dimensions open.
         min_samples: Fewer distinct calibration samples are refused.
         min_sqnr_db: Outputs noisier than this against float are a failed check.
+        min_top1: So is a smaller share of samples with float's class.
         golden: Reference vectors to write into the file, at least 1; none are written without tflite-micro.
         progress: Where to report.
 
@@ -104,6 +119,7 @@ def convert(
         CheckFailedError: The converted model is not good; every failed check is listed.
         OutputError: The file cannot be written.
     """
+    arguments = {name: value for name, value in locals().items() if name not in ("out", "progress")}
     source, target = Path(model), Path(out).resolve()
     progress = progress or Progress()
     if golden < 1 or min_samples < 1:
@@ -125,7 +141,9 @@ def convert(
         samples = job.samples(calibration, "calibration", min_samples)
         job.quantise(samples)
         held_out = None if evaluation is None else job.samples(evaluation, "evaluation", 1)
-        return job.finish(target, samples, held_out, min_sqnr_db, golden)
+        serving = None if serving_sample is None else job.samples(serving_sample, "serving", _FEWEST_SERVING)
+        sets = _Sets(samples, held_out, serving)
+        return job.finish(target, sets, arguments)
 
 
 def _labels(labels: Sequence[str] | Path | str | None) -> tuple[str, ...]:
@@ -148,6 +166,30 @@ def _check_target(target: Path, source: Path) -> None:
         raise OutputError("the output's folder does not exist", where=str(target.parent), cure=cure)
     if not os.access(target.parent, os.W_OK):
         raise OutputError("the output's folder cannot be written", where=str(target.parent), cure=cure)
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """The samples of one conversion."""
+
+    calibration: SampleSet
+    evaluation: SampleSet | None
+    serving: SampleSet | None
+
+    @property
+    def compared(self) -> SampleSet:
+        """What float and INT8 are compared on."""
+        return self.evaluation or self.calibration
+
+    @property
+    def held_out(self) -> bool:
+        """There is an evaluation set, and it shares no sample with calibration."""
+        return self.evaluation is not None and not self.evaluation.shares(self.calibration)
+
+    def digests(self) -> dict[str, str]:
+        """By the arguments of `convert` that gave them."""
+        given = {"calibration": self.calibration, "evaluation": self.evaluation, "serving_sample": self.serving}
+        return {name: samples.digest for name, samples in given.items() if samples is not None}
 
 
 @dataclass
@@ -218,52 +260,79 @@ class _Job:
         tools = {name: package_version(name) for name in packages}
         return {**tools, "loader": self.model.loader, "machine": platform.machine()}
 
-    def finish(
-        self,
-        target: Path,
-        samples: SampleSet,
-        held_out: SampleSet | None,
-        min_sqnr_db: float,
-        golden: int,
-    ) -> ConversionReport:
+    def finish(self, target: Path, sets: _Sets, arguments: Mapping[str, Any]) -> ConversionReport:
         """Check, add the golden vectors and the contract, write."""
-        chosen = (held_out or samples).samples
+        chosen, names = sets.compared.samples, sets.compared.names
         with self.progress.step("check float against INT8", len(chosen)) as step, quiet():
             floats, quantised = self._answers(chosen, step.advance)
-            qualities = compare_activations(self.float_path, self.int8_path, chosen[:_LAYER_SAMPLES])
             spec = self.contract.outputs[0]
             refuse_wrong_meaning(floats, spec, str(self.source))
-            agreed = agreement(floats, quantised, spec, held_out is not None and not held_out.shares(samples))
+            qualities = compare_activations(self.float_path, self.int8_path, spread(chosen, _LAYER_SAMPLES))
+            agreed = agreement(floats, quantised, spec, sets.held_out)
             checks = [
                 *check_graph(self.graph),
                 self._check_float(chosen[0], floats[0]),
                 *check_outputs(floats, quantised, spec),
                 check_tensors(qualities),
-                Check(
-                    f"SQNR is at least {min_sqnr_db:g} dB",
-                    agreed.sqnr_db >= min_sqnr_db,
-                    f"{agreed.sqnr_db:.1f} dB over {agreed.samples} samples",
-                ),
+                *check_agreement(agreed, arguments["min_sqnr_db"], arguments["min_top1"]),
             ]
-        _raise_failed(checks, self.source)
-        with self.progress.step("golden vectors") as step, quiet():
-            content, difference = self._golden(chosen, quantised, golden)
-            step.note(self.contract.golden.authority if self.contract.golden else "none, tflite-micro is missing")
-        _write(target, content)
-        worst = sorted(qualities, key=lambda quality: quality.sqnr_db)[:_WORST]
-        return ConversionReport(
-            path=str(target),
-            model_sha256=hashlib.sha256(content).hexdigest(),
+            specs = self.float_contract.outputs[0], spec
+            worst = worst_pictures(names, chosen, self.float_contract.input, (floats, quantised), specs)
+        drift = None if sets.serving is None else self._drift(sets.calibration, sets.serving)
+        cautions = self._cautions(sets, qualities, floats, drift)
+        content, difference = self.int8, None
+        if all(check.passed for check in checks):
+            with self.progress.step("golden vectors") as step, quiet():
+                content, difference = self._golden(chosen, quantised, arguments["golden"])
+                step.note(self.contract.golden.authority if self.contract.golden else "none, tflite-micro is missing")
+        digest = hashlib.sha256(content).hexdigest()
+        report = ConversionReport(
+            path="",
+            model_sha256=digest,
             file_bytes=len(content),
             float_bytes=self.float_path.stat().st_size,
             loader=self.model.loader,
             contract=self.contract,
+            operators=kinds_of(self.graph),
             agreement=agreed,
-            worst_tensors=tuple(worst),
-            tensors_compared=len(qualities),
+            tensors=tuple(qualities),
+            worst_pictures=worst,
             engine_difference=difference,
             checks=tuple(checks),
+            cautions=cautions,
+            serving=drift,
+            sensitivity=(),
+            recipe=make_recipe(arguments, self.contract.tools, self.source, sets.digests(), digest),
         )
+        _raise_failed(checks, self.source, report)
+        write_whole(target, content)
+        return replace(report, path=str(target))
+
+    def _drift(self, calibration: SampleSet, serving: SampleSet) -> ServingDrift:
+        with self.progress.step("serving against calibration") as step, quiet():
+            return measure_drift(self.float_path, self.int8_path, calibration.samples, serving.samples, step)
+
+    def _cautions(
+        self, sets: _Sets, qualities: Sequence[TensorQuality], floats: Sequence[Array], drift: ServingDrift | None
+    ) -> tuple[Caution, ...]:
+        """What may be wrong with the samples and the ranges."""
+        engine, spec = LiteRt(self.float_graph), self.float_contract.input
+        ranges = {quality.name: (quality.low, quality.high) for quality in qualities}
+
+        def run(sample: Array) -> Array:
+            engine.inputs[0][...] = sample
+            engine.invoke()
+            output: Array = engine.outputs[0].copy()
+            return output
+
+        with self.progress.step("look for signs of wrong samples"), quiet():
+            found = [*sample_cautions(sets.calibration, self.float_contract, self.float_graph, run)]
+            for name, other in (("evaluation", sets.evaluation), ("serving", sets.serving)):
+                if other is not None:
+                    found += order_against(sets.calibration, other, spec, "calibration", name)
+            found += concat_cautions(self.graph, ranges)
+            found += output_cautions(floats, self.contract.outputs[0])
+            return (*found, *(() if drift is None else drift_cautions(drift)))
 
     def _answers(self, samples: Sequence[Array], advance: Any) -> tuple[list[Array], list[Array]]:
         engines = LiteRt(self.float_graph), LiteRt(self.graph)
@@ -317,29 +386,13 @@ class _Job:
         return content
 
 
-def _raise_failed(checks: Sequence[Check], source: Path) -> None:
+def _raise_failed(checks: Sequence[Check], source: Path, report: ConversionReport | None = None) -> None:
     failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
     if failed:
-        raise CheckFailedError(
+        error = CheckFailedError(
             "the converted model failed " + "; ".join(failed),
             where=str(source),
             cure="Nothing was written. Check the calibration samples and the operators that are named.",
         )
-
-
-def _write(target: Path, content: bytes) -> None:
-    temporary: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(content)
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise OutputError(
-            f"cannot write the model ({error.strerror or error})",
-            where=str(target),
-            cure="Free some space or choose another folder.",
-        ) from error
+        error.report = report
+        raise error

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from arenite.contract import Contract, make_contract
+from arenite.contract import NORMALISATIONS, Contract, make_contract
 from arenite.errors import AreniteError, ContractError, UsageError
 from arenite.progress import silent
 from arenite.tflite_graph import parse_graph
-from arenite_converters.calibration import SampleSet, read_samples
+from arenite_converters.calibration import SampleSet, read_samples, spread
 from support.builder import ModelBuilder
 
 
@@ -85,6 +85,44 @@ def test_every_source_gives_the_same_samples(folder: Path, tmp_path: Path) -> No
     assert len({read(way).digest for way in ways}) == 1
 
 
+def test_iterables_and_functions_give_samples() -> None:
+    """Pictures one by one, the generators that TensorFlow's converter wants, and tensors of other libraries."""
+    values = np.random.default_rng(1).uniform(-1, 1, (5, 8, 6, 3)).astype(np.float32)
+
+    class Foreign:
+        def __init__(self, array: npt.NDArray[np.float32]) -> None:
+            self._array = array
+
+        def numpy(self) -> npt.NDArray[np.float32]:
+            return self._array
+
+    assert read(picture for picture in pixels()).digest == read(pixels()).digest
+    expected = read(values)
+    ways: list[Any] = [
+        (value for value in values),
+        lambda: ([value[None]] for value in values),
+        [value[None] for value in values],
+        (Foreign(value) for value in values),
+        iter([values[:2], values[2:]]),
+    ]
+    assert {read(way).digest for way in ways} == {expected.digest}
+    assert read(value for value in values).names == tuple(f"calibration sample {i}" for i in range(5))
+    refused((value for value in values[:0]), "0 distinct")
+    refused(3, "cannot come from a int")
+    refused((value[0] for value in values), "calibration sample 0", "[6, 3]")
+
+
+def test_names_and_origin(folder: Path) -> None:
+    found = read(folder)
+    assert found.from_files and found.names[0] == str(folder / "0.png")
+    assert not read(pixels()).from_files
+
+
+def test_spread_takes_from_the_whole() -> None:
+    assert spread(range(10), 4) == [0, 2, 5, 7]
+    assert spread(range(3), 4) == [0, 1, 2]
+
+
 def test_ready_made_tensors_are_taken_as_they_are() -> None:
     values = np.random.default_rng(1).uniform(-1, 1, (5, 8, 6, 3)).astype(np.float32)
     found = read(values)
@@ -105,6 +143,48 @@ def test_tensors_that_contradict_the_contract(low: float, high: float) -> None:
     values = np.random.default_rng(1).uniform(low, high, (5, 8, 6, 3)).astype(np.float32)
     with pytest.raises(ContractError, match=r"calibration array: .* span .* gives -1 to 1"):
         read(values)
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted", "named"),
+    [
+        ("raw", "symmetric", r"look like 8-bit values that nobody normalised \(raw\)"),
+        ("unit", "symmetric", "look like the normalisation 'unit'"),
+        ("symmetric", "unit", "look like the normalisation 'symmetric'"),
+        ("imagenet", "symmetric", "look like the normalisation 'imagenet'"),
+        ("imagenet", "imagenet", "look like BGR instead of RGB"),
+    ],
+)
+def test_tensors_are_named_for_what_they_look_like(made: str, wanted: str, named: str) -> None:
+    """The last row is normalised with the right numbers, its channels in the wrong order."""
+    scale, mean, std = NORMALISATIONS[made]
+    pictures = pixels(6, 8, 6).astype(np.float64)
+    values = (pictures * scale - np.array(mean)) / np.array(std)
+    values = values[..., ::-1] if made == wanted else values
+    with pytest.raises(ContractError, match=named):
+        read(values, float_contract(normalisation=wanted))
+    if made != wanted:
+        assert len(read(values, float_contract(normalisation=made)).samples) == 6
+
+
+def test_mean_and_std_over_the_wrong_axis() -> None:
+    """A square of three rows takes the channels' numbers along its rows without an error."""
+    scale, mean, std = NORMALISATIONS["imagenet"]
+    pictures = pixels(6, 3, 3).astype(np.float64)
+    right = (pictures * scale - np.array(mean)) / np.array(std)
+    wrong = (pictures * scale - np.array(mean)[:, None]) / np.array(std)[:, None]
+    contract = float_contract((1, 3, 3, 3), "imagenet")
+    assert len(read(right, contract).samples) == 6
+    with pytest.raises(ContractError, match="each channel its own range"):
+        read(wrong, contract)
+
+
+def test_one_sample_scaled_twice_is_named() -> None:
+    """The set as a whole spans 0 to 255, one sample 0 to 1."""
+    values = np.random.default_rng(1).uniform(0, 255, (5, 8, 6, 3))
+    values[3] /= 255
+    with pytest.raises(UsageError, match=r"array\[3\]: .*nearly constant: it spans 0\.\d+ to 0\.\d+ of 0 to 255"):
+        read(values, float_contract(normalisation="raw"))
 
 
 def test_unit_range_for_a_raw_model() -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel without extras: it installs into a clean environment, imports, and says what it lacks."""
+"""The wheel without extras: it installs into a clean environment, imports, and says what it lacks; on AArch64 too."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -70,6 +71,21 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return interpreter
 
 
+@pytest.fixture(scope="module")
+def aarch64_python(repository: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command of an AArch64 Python under user-mode emulation that finds the wheel and what it requires."""
+    emulator, root = shutil.which("qemu-aarch64"), repository / "build" / "aarch64"
+    interpreter = root / "usr" / "bin" / "python3"
+    if emulator is None or not interpreter.exists():
+        pytest.skip("needs qemu-user, and a Python that device_tests/support/aarch64_python.sh fetches")
+    version = next((root / "usr" / "lib").glob("python3.[0-9]*")).name.removeprefix("python")
+    folder = tmp_path_factory.mktemp("aarch64")
+    platforms = [f"--platform=manylinux{name}_aarch64" for name in ("2014", "_2_27", "_2_28")]
+    options = ["--target", folder, *platforms, "--python-version", version, "--only-binary=:all:"]
+    pip(sys.executable, "install", *options, wheel)
+    return [emulator, "-L", str(root), "-E", f"PYTHONPATH={folder}", str(interpreter.resolve()), "-S"]
+
+
 def test_wheel_is_for_every_machine(wheel: Path) -> None:
     """Pure: the same file on x86-64 and aarch64. Templates and C sources are in it."""
     assert wheel.name.endswith("-py3-none-any.whl")
@@ -80,25 +96,36 @@ def test_wheel_is_for_every_machine(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_it_works_without_extras(python: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model.tflite"
+def check(python: list[str], place: Path, folder: Path) -> None:
+    """What the wheel does and does not without extras, by that interpreter; `place` holds what is imported."""
+    model = folder / "model.tflite"
     model.write_bytes(bad_models.good_model())
     done = subprocess.run(
-        [str(python), "-I", "-c", PROGRAM, str(model), json.dumps(HEAVY)],
+        [*python, "-c", PROGRAM, str(model), json.dumps(HEAVY)],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
-        env={**os.environ, "ARENITE_CACHE": str(tmp_path / "cache")},
+        cwd=folder,
+        env={**os.environ, "ARENITE_CACHE": str(folder / "cache")},
         check=False,
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["file"].startswith(str(python.parent.parent)) and said["missing"] == list(HEAVY)
+    assert said["file"].startswith(str(place)) and said["missing"] == list(HEAVY)
     assert said["names"] == [] and not said["numpy at import"]
     assert said["operators"] == {"CONV_2D": 1, "SOFTMAX": 1} and said["frame"] == [2, 2]
     assert {kind for kind, _ in said["errors"].values()} == {"MissingToolError"}
     cures = {"open": "arenite[litert]", "aot": "arenite[firmware]", "bundle": "arenite[firmware]"}
     assert all(cures[name] in text for name, (_, text) in said["errors"].items())
+
+
+def test_it_works_without_extras(python: Path, tmp_path: Path) -> None:
+    check([str(python), "-I"], python.parent.parent, tmp_path)
+
+
+def test_it_works_on_aarch64(aarch64_python: list[str], tmp_path: Path) -> None:
+    """LiteRT's own wheel for AArch64 is not tried: version 2.3 crashes under QEMU's user-mode emulation."""
+    place = next(word.partition("=")[2] for word in aarch64_python if word.startswith("PYTHONPATH="))
+    check(aarch64_python, Path(place), tmp_path)
 
 
 def test_its_command_runs(python: Path) -> None:

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
-__all__ = ["NETWORKS", "converted"]
+from arenite_converters.quiet import quiet
+from support.photograph_network import CLASSES, SIDE, photographs
+
+__all__ = ["NETWORKS", "converted", "photograph_classifier"]
 
 CALIBRATION_SAMPLES = 3
 
@@ -120,3 +125,22 @@ def converted(name: str) -> bytes:
     converter.inference_input_type = converter.inference_output_type = tensorflow.int8
     content: bytes = converter.convert()
     return content
+
+
+def photograph_classifier(folder: Path) -> Path:
+    """Writes `model.keras`, a small classifier with a softmax, and pictures in `calibration/` and `evaluation/`."""
+    with quiet():
+        keras = importlib.import_module("keras")
+        keras.utils.set_random_seed(7)
+        layers = keras.layers
+        x = inputs = keras.Input((SIDE, SIDE, 3))
+        x = layers.Conv2D(8, 3, 1, "same", kernel_initializer=keras.initializers.RandomNormal(stddev=0.5))(x)
+        y = layers.DepthwiseConv2D(3, padding="same")(layers.ReLU(6.0)(x))
+        x = layers.GlobalAveragePooling2D()(layers.Add()([x, layers.Conv2D(8, 1)(layers.ReLU(6.0)(y))]))
+        x = layers.Dense(CLASSES, "softmax", kernel_initializer=keras.initializers.RandomNormal(stddev=6))(x)
+        keras.Model(inputs, x).save(folder / "model.keras")
+    for name, seed, count in (("calibration", 0, 40), ("evaluation", 1, 24)):
+        (folder / name).mkdir()
+        for i, picture in enumerate(photographs(count, seed)):
+            Image.fromarray(picture).save(folder / name / f"{i:02}.png")
+    return folder

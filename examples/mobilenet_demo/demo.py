@@ -189,7 +189,7 @@ def show_conversion(report: dict[str, Any], reused: bool) -> None:
     """Size, agreement with float, checks."""
     agreed, samples_used = report["agreement"], report["contract"]["calibration"]["samples"]
     sure, count = agreed["top1_confident"], agreed["confident_samples"]
-    worst = min(quality["cosine"] for quality in report["worst_tensors"])
+    worst = min(quality["cosine"] for quality in report["tensors"])
     sizes = f"{report['file_bytes']:,} bytes (float: {report['float_bytes']:,})"
     line("file", f"{shown(Path(report['path']))}, {sizes}{', reused from an earlier run' if reused else ''}")
     line("loaded by", f"{report['loader']}; calibrated on {samples_used} crops of photographs")
@@ -199,7 +199,7 @@ def show_conversion(report: dict[str, Any], reused: bool) -> None:
     line("", f"same top-1 in {agreed['top1']:.0%} of them")
     if sure is not None:
         line("", f"same top-1 in {sure:.0%} of the {count} where float leads by more than 0.3")
-    compared = f"{report['tensors_compared']} activations compared, lowest cosine {worst:.3f}"
+    compared = f"{len(report['tensors'])} activations compared, lowest cosine {worst:.3f}"
     line("checks", f"all {len(report['checks'])} passed; {compared}")
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from arenite.boxes import Boxes
     from arenite.comparison import ComparisonReport
     from arenite.contract import Contract, Normalisation, make_contract, read_contract
+    from arenite.contract_check import ContractCheck, verify_contract
     from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
     from arenite.device import VerifyReport
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
-    from arenite_converters import ConversionReport
+    from arenite_converters import ConversionReport, ModelComparison
+    from arenite_converters.contract_edit import ContractEdit
 
 __version__ = "0.1.0"
 
@@ -78,6 +80,7 @@ __all__ = [
     "Classification",
     "ConcurrentUseError",
     "Contract",
+    "ContractCheck",
     "ContractError",
     "Detection",
     "Detections",
@@ -122,6 +125,7 @@ __all__ = [
     "build",
     "bundle",
     "compare",
+    "compare_models",
     "convert",
     "doctor",
     "energy_of",
@@ -133,8 +137,11 @@ __all__ = [
     "read_contract",
     "read_graph",
     "read_model",
+    "reconvert",
+    "set_contract",
     "skew",
     "verify",
+    "verify_contract",
 ]
 
 # Public name: the module that is imported when it is first used.
@@ -144,6 +151,7 @@ _LAZY = {
     "Cascade": "arenite.degrade",
     "Classification": "arenite.session",
     "Contract": "arenite.contract",
+    "ContractCheck": "arenite.contract_check",
     "Detection": "arenite.detection",
     "Detections": "arenite.detection",
     "Energy": "arenite.energy",
@@ -175,6 +183,7 @@ _LAZY = {
     "read_contract": "arenite.contract",
     "read_graph": "arenite.tflite_graph",
     "read_model": "arenite.model_file",
+    "verify_contract": "arenite.contract_check",
 }
 
 
@@ -264,6 +273,42 @@ def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionRep
     from arenite_converters import convert as convert_model
 
     return convert_model(model, out, **options)
+
+
+def set_contract(
+    model: Path | str,
+    out: Path | str,
+    fields: Mapping[str, Any] | None = None,
+    *,
+    merge: Mapping[str, Any] | None = None,
+) -> ContractEdit:
+    """Write a copy of a model with other values in its contract; see `arenite_converters.contract_edit`."""
+    from arenite_converters.contract_edit import set_contract as change_contract
+
+    return change_contract(model, out, fields, merge=merge)
+
+
+def reconvert(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport:
+    """Run a recipe that `arenite convert --save-recipe` wrote; see `arenite_converters.convert_again`."""
+    from arenite_converters import convert_again
+
+    return convert_again(recipe, out, **changes)
+
+
+def compare_models(
+    first: Path | str, second: Path | str, *, pictures: Any, **options: Any
+) -> ModelComparison:
+    """Run any two models on the same pictures: agreement, noise, worst pictures.
+
+    Args:
+        first: What is right: any file that `open` takes.
+        second: The one in question.
+        pictures: As the samples of `convert`.
+        options: See `arenite_converters.compare_models`.
+    """
+    from arenite_converters import compare_models as compare
+
+    return compare(first, second, pictures=pictures, **options)
 
 
 def bundle(model: Path | str | Sequence[Path | str], board: str, out_dir: Path | str, **options: Any) -> BundleReport:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,38 +13,130 @@ from typing import TYPE_CHECKING, Any
 import arenite
 from arenite import _text, progress
 from arenite._reports import print_json, write_json
-from arenite.errors import UsageError
+from arenite.errors import CheckFailedError, UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
 
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.energy_report import EnergyReport
+    from arenite_converters import ConversionReport
 
-__all__ = ["bench", "build", "bundle", "compare", "convert", "doctor", "energy", "inspect", "skew", "verify"]
+__all__ = [
+    "bench",
+    "build",
+    "bundle",
+    "compare",
+    "compare_models",
+    "contract_check",
+    "contract_set",
+    "contract_show",
+    "convert",
+    "doctor",
+    "energy",
+    "inspect",
+    "skew",
+    "verify",
+]
 
 _YES, _NO = 0, 1
+# Options of the same name as an argument of the function behind the command.
+_CONTRACT = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "labels")
+_CONVERT = (*_CONTRACT, "input_shape", "min_sqnr_db", "min_top1")
+_SAMPLES = ("calibration", "evaluation", "serving_sample")
+_NEEDED = {"SOURCE": "source", "--calibration": "calibration"}
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """`arenite convert SOURCE -o FILE --calibration PATH...`."""
-    names = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "input_shape")
-    chosen = {name: getattr(arguments, name) for name in names}
-    report = arenite.convert(
-        arguments.source,
-        arguments.out,
-        calibration=_samples(arguments.calibration),
-        evaluation=_samples(arguments.evaluation),
-        labels=read_labels(arguments.labels) if arguments.labels else (),
-        progress=_progress(),
-        **{name: value for name, value in chosen.items() if value is not None},
-    )
-    return _show(arguments, report, _text.conversion)
+    """`arenite convert SOURCE -o FILE --calibration PATH...`: exit 1 when a recipe gives other bytes for no reason."""
+    _check_writable(*arguments.report, arguments.save_recipe)
+    options = {**_chosen(arguments, *_CONVERT), **{name: _samples(getattr(arguments, name)) for name in _SAMPLES}}
+    options = {name: value for name, value in options.items() if value is not None}
+    missing = [option for option, name in _NEEDED.items() if getattr(arguments, name) is None]
+    if missing and arguments.recipe is None:
+        raise UsageError(f"{' and '.join(missing)} must be given", cure="Give it, or a --recipe that holds it.")
+    try:
+        report = _converted(arguments, options)
+    except CheckFailedError as error:
+        if error.report is not None:
+            _write_reports(arguments, error.report)
+        raise
+    _write_reports(arguments, report)
+    if arguments.save_recipe is not None:
+        from arenite_converters import save_recipe
+
+        save_recipe(report, arguments.save_recipe)
+    _show(arguments, report, _text.conversion)
+    repeat = report.repeat
+    return _YES if repeat is None or repeat.identical or repeat.differences else _NO
+
+
+def _converted(arguments: argparse.Namespace, options: dict[str, Any]) -> ConversionReport:
+    if arguments.recipe is None:
+        return arenite.convert(arguments.source, arguments.out, progress=_progress(), **options)
+    if arguments.source is not None:
+        options["model"] = arguments.source
+    return arenite.reconvert(arguments.recipe, arguments.out, progress=_progress(), **options)
+
+
+def _write_reports(arguments: argparse.Namespace, report: Any) -> None:
+    from arenite_converters import conversion_page
+
+    for path in map(Path, arguments.report):
+        if path.suffix.lower() == ".json":
+            write_json(report, path)
+        else:
+            path.write_text(conversion_page(report), encoding="utf-8")
+
+
+def _chosen(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The options that were given."""
+    given = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def inspect(arguments: argparse.Namespace) -> int:
     """`arenite inspect MODEL`."""
     return _show(arguments, arenite.inspect(arguments.model, arguments.picture), _text.inspection)
+
+
+def contract_show(arguments: argparse.Namespace) -> int:
+    """`arenite contract show MODEL`: exit 1 when it carries none."""
+    from arenite.contract_check import show_contract
+
+    report = show_contract(arguments.model)
+    _show(arguments, report, _text.contract)
+    return _NO if report.contract is None else _YES
+
+
+def contract_check(arguments: argparse.Namespace) -> int:
+    """`arenite contract check MODEL`: exit 1 when something is wrong."""
+    report = arenite.verify_contract(arguments.model)
+    _show(arguments, report, _text.contract_check)
+    return _YES if report.valid else _NO
+
+
+def contract_set(arguments: argparse.Namespace) -> int:
+    """`arenite contract set MODEL -o FILE --set FIELD=VALUE...`."""
+    fields = dict(arguments.set)
+    if arguments.labels:
+        fields["outputs[0].labels"] = list(read_labels(arguments.labels))
+    merge = None if arguments.merge is None else _json_object(Path(arguments.merge))
+    report = arenite.set_contract(arguments.model, arguments.out, fields, merge=merge)
+    return _show(arguments, report, _text.contract_edit)
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        problem = f"the file is not JSON ({error})"
+        raise UsageError(problem, where=str(path), cure="Give a JSON object, such as a whole contract.") from error
+    if not isinstance(content, dict):
+        raise UsageError("the file holds no JSON object", where=str(path), cure="Give a contract, whole or in part.")
+    # What `arenite contract show --json` prints may be given as it is.
+    inside = content.get("contract")
+    return inside if isinstance(inside, dict) else content
 
 
 def skew(arguments: argparse.Namespace) -> int:
@@ -66,6 +159,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         caller_outputs=_positions(arguments.caller_output),
         keep_input=arguments.keep_input,
         guards=arguments.guards,
+        camera=arguments.camera,
         force=arguments.force,
         progress=_progress(),
     )
@@ -117,6 +211,24 @@ def compare(arguments: argparse.Namespace) -> int:
     report = arenite.compare(arguments.before, arguments.after, by=arguments.by, max_ratio=arguments.max_ratio)
     _show(arguments, report, _text.comparison)
     return _YES if report.within_limit else _NO
+
+
+def compare_models(arguments: argparse.Namespace) -> int:
+    """`arenite compare-models A B --pictures PATH...`: exit 1 when the second does not agree with the first."""
+    _check_writable(arguments.html)
+    report = arenite.compare_models(
+        arguments.first,
+        arguments.second,
+        pictures=_samples(arguments.pictures),
+        progress=_progress(),
+        **_chosen(arguments, *_CONTRACT, "min_sqnr_db", "min_top1"),
+    )
+    if arguments.html is not None:
+        from arenite_converters import comparison_page
+
+        Path(arguments.html).write_text(comparison_page(report), encoding="utf-8")
+    _show(arguments, report, _text.model_comparison)
+    return _YES if report.agrees else _NO
 
 
 def energy(arguments: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 
@@ -30,39 +31,54 @@ from arenite.contract import (
 )
 from arenite.errors import ContractError
 
-__all__ = ["parse_contract"]
+__all__ = ["parse_contract", "read_contract_text"]
 
 _MAX_EXTENT = 1 << 24
 
 
 def parse_contract(text: str | bytes, where: str | None = None) -> Contract:
     """Read and check a contract; see `Contract.from_json`."""
+    found = read_contract_text(text, where)
+    if isinstance(found, Contract):
+        return found
+    raise found[0]
+
+
+def read_contract_text(text: str | bytes, where: str | None = None) -> Contract | list[ContractError]:
+    """A contract, or all that is wrong with it: of each part the first mistake."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ContractError(
-            f"the contract is not JSON ({error})", where=where, cure="Convert the model again."
-        ) from error
-    return _contract(Fields(content, where=where))
+        problem = f"the contract is not JSON ({error})"
+        return [ContractError(problem, where=where, cure="Convert the model again.")]
+    problems: list[ContractError] = []
+    try:
+        contract = _contract(Fields(content, where=where, problems=problems))
+    except ContractError as error:
+        return [*problems, error]
+    return problems or contract
 
 
 def _contract(fields: Fields) -> Contract:
     version = fields.integer("format", 0, 1 << 30)
     if version != FORMAT:
         raise fields.wrong("format", f"{FORMAT}, the version that this program knows", version)
+    part = fields.part
+    outputs = part(lambda: fields.children("outputs")) or []
     contract = Contract(
-        name=fields.text("name"),
-        input=_input(fields.child("input")),
-        outputs=tuple(_output(child) for child in fields.children("outputs")),
-        rounding=fields.text("rounding", ROUNDINGS),
-        calibration=_calibration(fields.optional_child("calibration")),
-        golden=_golden(fields.optional_child("golden")),
-        tools=fields.strings_by_name("tools"),
+        name=part(lambda: fields.text("name")),
+        input=part(lambda: _input(fields.child("input"))),
+        outputs=tuple(part(partial(_output, child)) for child in outputs),
+        rounding=part(lambda: fields.text("rounding", ROUNDINGS)),
+        calibration=part(lambda: _calibration(fields.optional_child("calibration"))),
+        golden=part(lambda: _golden(fields.optional_child("golden"))),
+        tools=part(lambda: fields.strings_by_name("tools")),
     )
-    fields.end()
-    _check_scores(fields, contract.outputs)
-    if not contract.outputs:
-        raise fields.wrong("outputs", "a list of at least one output", [])
+    part(fields.end)
+    if not fields.problems:
+        _check_scores(fields, contract.outputs)
+        if not contract.outputs:
+            raise fields.wrong("outputs", "a list of at least one output", [])
     return contract
 
 
@@ -70,35 +86,45 @@ def _input(fields: Fields) -> InputSpec:
     shape = fields.integers("shape", 1, _MAX_EXTENT)
     layout = fields.text("layout", LAYOUTS)
     dtype = fields.text("dtype", DTYPES)
-    quantised = _quantised(fields, dtype)
-    child = fields.optional_child("picture")
+    quantised = fields.part(lambda: _quantised(fields, dtype))
+    child = fields.part(lambda: fields.optional_child("picture"))
     if child is not None and (layout == "flat" or len(shape) != 4):
         raise fields.wrong("layout", "NHWC or NCHW with four dimensions for a picture", layout)
-    picture = None if child is None else _picture(child, shape[3] if layout == "NHWC" else shape[1])
+    channels = 0 if child is None else shape[3] if layout == "NHWC" else shape[1]
+    picture = None if child is None else fields.part(lambda: _picture(child, channels))
     spec = InputSpec(fields.text("name"), shape, layout, dtype, quantised, picture)
     fields.end()
     return spec
 
 
 def _picture(fields: Fields, channels: int) -> Picture:
+    part = fields.part
+    picture = Picture(
+        colour=part(lambda: _colour(fields, channels)),
+        orientation=part(lambda: fields.text("orientation", ORIENTATIONS)),
+        crop=part(lambda: fields.text("crop", CROPS)),
+        crop_fraction=part(lambda: _crop_fraction(fields)),
+        filter=part(lambda: fields.text("filter", FILTERS)),
+        normalisation=part(lambda: _normalisation(fields.child("normalisation"), channels)),
+    )
+    fields.end()
+    if picture.crop == "none" and picture.crop_fraction not in (None, 1):
+        raise fields.wrong("crop_fraction", "1 when nothing is cropped", picture.crop_fraction)
+    return picture
+
+
+def _colour(fields: Fields, channels: int) -> str:
     colour = fields.text("colour", COLOURS)
     if channels != (1 if colour == "GREY" else 3):
         raise fields.wrong("colour", f"an order of {channels} channel(s), as the input has", colour)
+    return colour
+
+
+def _crop_fraction(fields: Fields) -> float:
     fraction = fields.number("crop_fraction", positive=True)
     if fraction > 1:
         raise fields.wrong("crop_fraction", "at most 1", fraction)
-    picture = Picture(
-        colour=colour,
-        orientation=fields.text("orientation", ORIENTATIONS),
-        crop=fields.text("crop", CROPS),
-        crop_fraction=fraction,
-        filter=fields.text("filter", FILTERS),
-        normalisation=_normalisation(fields.child("normalisation"), channels),
-    )
-    fields.end()
-    if picture.crop == "none" and fraction != 1:
-        raise fields.wrong("crop_fraction", "1 when nothing is cropped", fraction)
-    return picture
+    return fraction
 
 
 def _normalisation(fields: Fields, channels: int) -> Normalisation:

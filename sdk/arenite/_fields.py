@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from arenite.errors import ContractError
@@ -37,15 +37,31 @@ class Fields:
         content: The parsed JSON value, which must be an object.
         path: Name of the object in messages, empty for the whole contract.
         where: File that the contract came from.
+        problems: Where `part` leaves mistakes; shared with the objects inside.
     """
 
-    def __init__(self, content: object, path: str = "", where: str | None = None) -> None:
+    def __init__(
+        self,
+        content: object,
+        path: str = "",
+        where: str | None = None,
+        problems: list[ContractError] | None = None,
+    ) -> None:
         self._path = path
         self._where = where
+        self.problems = [] if problems is None else problems
         if not isinstance(content, Mapping):
             raise wrong(path or "(whole)", "a JSON object", content, where)
         self._content = content
         self._taken: set[str] = set()
+
+    def part(self, read: Callable[[], Any]) -> Any:
+        """What `read` gives; after a mistake in it None, so that the mistakes of other parts are found, too."""
+        try:
+            return read()
+        except ContractError as error:
+            self.problems.append(error)
+            return None
 
     def _name(self, key: str) -> str:
         return f"{self._path}.{key}" if self._path else key
@@ -126,7 +142,7 @@ class Fields:
 
     def child(self, key: str) -> Fields:
         """The object under `key`."""
-        return Fields(self.take(key), self._name(key), self._where)
+        return Fields(self.take(key), self._name(key), self._where, self.problems)
 
     def optional_child(self, key: str) -> Fields | None:
         """The object under `key`, None when it is null."""
@@ -134,7 +150,9 @@ class Fields:
 
     def children(self, key: str) -> list[Fields]:
         """The objects of the list under `key`."""
-        return [Fields(v, f"{self._name(key)}[{i}]", self._where) for i, v in enumerate(self._list(key))]
+        return [
+            Fields(v, f"{self._name(key)}[{i}]", self._where, self.problems) for i, v in enumerate(self._list(key))
+        ]
 
     def strings_by_name(self, key: str) -> dict[str, str]:
         """An object whose values are all strings."""

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.comparison import ComparisonReport
+    from arenite.contract_check import ContractCheck, ContractReport
     from arenite.device import VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy
@@ -18,21 +20,31 @@ if TYPE_CHECKING:
     from arenite.serving_skew import Difference, SkewReport
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
-    from arenite_converters import ConversionReport
+    from arenite_converters import ConversionReport, ModelComparison
+    from arenite_converters.contract_edit import ContractEdit
+    from arenite_converters.report import Agreement
 
 __all__ = [
     "benchmark",
     "build",
     "bundle",
     "comparison",
+    "contract",
+    "contract_check",
+    "contract_edit",
     "conversion",
     "diagnosis",
     "energy",
     "inspection",
+    "model_comparison",
     "skew",
     "table",
     "verification",
 ]
+
+
+_MOST_SHOWN = 8
+_WIDEST = 160
 
 
 def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset()) -> list[str]:
@@ -70,6 +82,48 @@ def inspection(report: InspectReport) -> list[str]:
     return lines
 
 
+def contract(report: ContractReport) -> list[str]:
+    """What `arenite contract show` prints: each field by the name that `set` takes."""
+    if report.contract is None:
+        return ["contract   none: arenite contract set gives it one"]
+    return table([(printable(name), _value(value)) for name, value in _flat("", report.contract)])
+
+
+def contract_check(report: ContractCheck) -> list[str]:
+    """What `arenite contract check` prints."""
+    count = len(report.problems)
+    lines = [f"contract   {'valid' if report.valid else f'{count} problem' + ('s' if count > 1 else '')}"]
+    lines += [f"problem    {printable(problem)}" for problem in report.problems]
+    return [*lines, f"golden     {printable(report.golden)}"]
+
+
+def contract_edit(report: ContractEdit) -> list[str]:
+    """What `arenite contract set` prints."""
+    lines = [f"model      {printable(report.path)}"]
+    for field in report.changed:
+        lines.append(f"changed    {printable(field.name)}: {_value(field.before)} -> {_value(field.after)}")
+    return [*(lines if report.changed else [*lines, "changed    nothing"]), f"golden     {printable(report.golden)}"]
+
+
+def _flat(name: str, value: Any) -> list[tuple[str, Any]]:
+    """The values inside JSON objects by their names, lists of plain values as they are."""
+    if isinstance(value, Mapping) and value:
+        inside = [(f"{name}.{key}" if name else key, item) for key, item in value.items()]
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        inside = [(f"{name}[{i}]", item) for i, item in enumerate(value)]
+    else:
+        return [(name, value)]
+    return [pair for key, item in inside for pair in _flat(key, item)]
+
+
+def _value(value: Any) -> str:
+    """A JSON value on one line; of a long list its ends."""
+    if isinstance(value, list) and len(value) > _MOST_SHOWN:
+        return f"[{', '.join(map(_value, value[:2]))}, ... {len(value)} in all, {_value(value[-1])}]"
+    shown = printable(json.dumps(value, ensure_ascii=False))
+    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
+
+
 def skew(report: SkewReport) -> list[str]:
     """What `arenite skew` prints."""
     head = ("route", "differs from", "decode", "resize", "tensor", "answer", "its score", "output")
@@ -97,23 +151,62 @@ def _apart(difference: Difference) -> str:
 def conversion(report: ConversionReport) -> list[str]:
     """What `arenite convert` prints."""
     agreement = report.agreement
-    samples = f"{agreement.samples} {'held-out samples' if agreement.held_out else 'samples, not held out'}"
+    held_out = ", held out" if agreement.held_out else ", not held out"
     lines = [
         f"model      {printable(report.path)}",
         f"size       {report.file_bytes:,} bytes, {report.float_bytes:,} in float",
         f"loaded by  {report.loader}",
-        f"agreement  {agreement.sqnr_db:.1f} dB, top-1 {agreement.top1:.3f} over {samples}",
+        *_agreement(agreement, held_out),
+    ]
+    lines += [f"worst      {t.label}: {t.sqnr_db:.1f} dB" for t in report.worst_tensors[:3]]
+    passed = sum(check.passed for check in report.checks)
+    lines.append(
+        f"checks     {passed} of {len(report.checks)} passed, {len(report.tensors)} tensors compared"
+    )
+    lines.append(f"golden     {_golden(report)}")
+    if report.serving is not None:
+        drift = report.serving
+        cut = f"{drift.clipped:.2%} of values clipped ({drift.calibration_clipped:.2%} in calibration)"
+        lines.append(f"serving    drift {drift.drift:.3f} of 0..1 over {drift.samples} samples, {cut}")
+    for caution in report.cautions:
+        lines += [f"CAUTION    {printable(caution.name)}: {printable(caution.detail)}", f"           {caution.cure}"]
+    return lines + _repeat(report)
+
+
+def _agreement(agreement: Agreement, held_out: str) -> list[str]:
+    noise, share = agreement.sqnr_interval_db, agreement.top1_interval
+    lines = [
+        f"agreement  top-1 {agreement.top1:.3f} ({share[0]:.3f}..{share[1]:.3f}), {agreement.sqnr_db:.1f} dB "
+        f"({noise[0]:.1f}..{noise[1]:.1f}) over {agreement.samples} samples{held_out}"
     ]
     if agreement.top1_confident is not None:
         sure = f"{agreement.top1_confident:.3f} over the {agreement.confident_samples} where float is sure"
         lines.append(f"           top-1 {sure}")
-    lines += [f"worst      {printable(t.name)}: {t.sqnr_db:.1f} dB" for t in report.worst_tensors[:3]]
-    passed = sum(check.passed for check in report.checks)
-    lines.append(
-        f"checks     {passed} of {len(report.checks)} passed, {report.tensors_compared} tensors compared"
-    )
-    lines.append(f"golden     {_golden(report)}")
     return lines
+
+
+def _repeat(report: ConversionReport) -> list[str]:
+    if report.repeat is None:
+        return []
+    verdict = "the bytes of the first time" if report.repeat.identical else "OTHER bytes than the first time"
+    changed = [f"differs    {name}: {printable(a)} -> {printable(b)}" for name, a, b in report.repeat.differences]
+    return [f"recipe     {verdict}", *changed]
+
+
+def model_comparison(report: ModelComparison) -> list[str]:
+    """What `arenite compare-models` prints."""
+    lines = [
+        f"model      {printable(model.path)}: {model.file_bytes:,} bytes, {model.engine}, {model.kernels} kernels"
+        for model in report.models
+    ]
+    lines += _agreement(report.agreement, "")
+    worst = sorted(report.tensors, key=lambda t: t.sqnr_db)[:3]
+    lines += [f"worst      {t.label}: {t.sqnr_db:.1f} dB" for t in worst]
+    lines += [
+        f"picture    {printable(p.name)}: {p.sqnr_db:.1f} dB, {printable(p.expected.text)} -> {printable(p.found.text)}"
+        for p in report.worst_pictures[:3]
+    ]
+    return lines + [f"{'ok' if c.passed else 'NO':11}{c.name}: {c.detail}" for c in report.checks]
 
 
 def _golden(report: ConversionReport) -> str:
@@ -140,6 +233,8 @@ def bundle(report: BundleReport) -> list[str]:
             f"MACs {model.macs:,}"
             for model in report.models
         ]
+    if report.camera_bytes:
+        lines.append(f"camera     {report.camera_bytes:,} bytes of RAM beside the arena")
     if report.guards:
         lines.append("guards     a validation build: larger and slower than firmware to ship")
     return [*lines, f"next       arenite build {printable(report.out_dir)}"]

@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bar", "bars", "histogram", "series"]
+__all__ = ["Bar", "Span", "bars", "columns", "histogram", "series", "spans"]
 
 Array = npt.NDArray[np.float64]
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 820, 64, 16, 16, 34
@@ -56,6 +56,61 @@ def bars(rows: Sequence[Bar]) -> str:
             end = max(end, high)
         parts.append(f'<text x="{name_px + end + 8:.1f}" y="{y + 14}">{escape(row.text)}</text>')
     return _svg(len(rows) * step + 4, parts)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range inside another one.
+
+    Attributes:
+        name: Shown when the pointer rests on it.
+        inner: Drawn dark.
+        outer: Drawn pale behind it; None draws none.
+    """
+
+    name: str
+    inner: tuple[float, float]
+    outer: tuple[float, float] | None
+
+
+def columns(rows: Sequence[Bar], unit: str) -> str:
+    """Upright bars from zero, one beside the other in their order; name and text show when the pointer rests on one."""
+    finite = [0.0, *(row.value for row in rows if math.isfinite(row.value))]
+    least, most = min(finite), max(finite) or 1.0
+    height, x_of, y_of = _upright(len(rows), least, most)
+    parts = _grid(least, most, y_of, unit) + _ticks(0, len(rows), x_of, height, "")
+    for i, row in enumerate(rows):
+        top, bottom = y_of(min(max(row.value, least, 0.0), most)), y_of(max(min(row.value, 0.0), least))
+        bar = _rect(row.kind, x_of(i), top, x_of(i + 1) - x_of(i), max(bottom - top, 0.5))
+        parts.append(_titled(bar, f"{i} {row.name}: {row.text}"))
+    return _svg(height, parts)
+
+
+def spans(rows: Sequence[Span]) -> str:
+    """Ranges, one beside the other in their order; names show when the pointer rests on one."""
+    ends = [end for row in rows for end in (*row.inner, *(row.outer or ()))]
+    least, most = min([0.0, *ends]), max([0.0, *ends])
+    height, x_of, y_of = _upright(len(rows), least, most)
+    parts = _grid(least, most, y_of) + _ticks(0, len(rows), x_of, height, "")
+    for i, row in enumerate(rows):
+        drawn = []
+        for kind, ends_of, inset in (("held", row.outer, 0.0), ("bar", row.inner, 0.2)):
+            if ends_of is not None:
+                left, top = x_of(i + inset), y_of(ends_of[1])
+                drawn.append(_rect(kind, left, top, x_of(i + 1 - inset) - left, y_of(ends_of[0]) - top))
+        holds = "" if row.outer is None else f" of {row.outer[0]:.4g} to {row.outer[1]:.4g}"
+        parts.append(_titled("".join(drawn), f"{i} {row.name}: {row.inner[0]:.4g} to {row.inner[1]:.4g}{holds}"))
+    return _svg(height, parts)
+
+
+def _upright(count: int, low: float, high: float) -> tuple[int, _Scale, _Scale]:
+    """Height, places along the axis and places of values."""
+    height = 200
+    return height, _Scale(0, count, _LEFT, _LEFT + _PLOT), _Scale(low, high, height - _BOTTOM, _TOP)
+
+
+def _titled(shape: str, text: str) -> str:
+    return f"<g><title>{escape(text)}</title>{shape}</g>"
 
 
 def histogram(values: Array, marks: Sequence[tuple[str, float]], unit: str) -> str:

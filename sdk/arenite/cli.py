@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | skew | bundle | build | verify | bench | compare | energy |
-doctor`.
+"""The command line: `arenite convert | inspect | contract | skew | bundle | build | verify | bench | compare |
+compare-models | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import errno
 import io
+import json
 import os
 import sys
 import traceback
@@ -163,24 +164,27 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_convert(commands)
     _add_inspect(commands)
+    _add_contract(commands)
     _add_skew(commands)
     _add_bundle(commands)
     _add_build(commands)
     _add_verify(commands)
     _add_bench(commands)
     _add_compare(commands)
+    _add_compare_models(commands)
     _add_energy(commands)
     _add_doctor(commands)
     return parser
 
 
-def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+def _command(commands: Any, name: str, text: str, function: str = "") -> argparse.ArgumentParser:
+    """A command that `_commands` has a function for: that of its name unless another is named."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text, allow_abbrev=False
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON on standard output")
     parser.add_argument("--debug", action="store_true", help="print a traceback with an error")
-    parser.set_defaults(run=_lazily(name))
+    parser.set_defaults(run=_lazily(function or name))
     return parser
 
 
@@ -188,7 +192,7 @@ def _lazily(name: str) -> Callable[[argparse.Namespace], int]:
     def run(arguments: argparse.Namespace) -> int:
         from arenite import _commands
 
-        function: Callable[[argparse.Namespace], int] = getattr(_commands, name)
+        function: Callable[[argparse.Namespace], int] = getattr(_commands, name.replace("-", "_"))
         return function(arguments)
 
     return run
@@ -226,20 +230,40 @@ def _seconds(text: str) -> float:
 def _add_convert(commands: Any) -> None:
     text = "Convert a trained Keras model or SavedModel to full-INT8 TFLite with its contract inside."
     parser = _command(commands, "convert", text)
-    parser.add_argument("source", metavar="SOURCE", help=".keras or .h5 file, or SavedModel folder")
+    source = ".keras or .h5 file, or SavedModel folder (default: the recipe's)"
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help=source)
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
     samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
-    parser.add_argument("--calibration", required=True, action="append", metavar="PATH", help=samples)
+    parser.add_argument("--calibration", action="append", metavar="PATH", help=samples)
     parser.add_argument("--evaluation", action="append", metavar="PATH", help=f"held out: {samples}")
+    serving = f"what the application will see, to say how far calibration is from it: {samples}"
+    parser.add_argument("--serving-sample", action="append", metavar="PATH", help=serving)
+    shape = "for a model with open dimensions: 224 224 3"
+    parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
+    _add_contract_options(parser)
+    _add_limits(parser)
+    report = "write the report as a page, or as JSON when it is named *.json; repeat the option for both"
+    parser.add_argument("--report", action="append", default=[], metavar="FILE", help=report)
+    parser.add_argument("--save-recipe", metavar="FILE", help="write the whole choice as JSON")
+    recipe = "run such a file again; options given beside it take the place of its own"
+    parser.add_argument("--recipe", metavar="FILE", help=recipe)
+
+
+def _add_contract_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
     _add_choice(parser, "--normalisation", tuple(NORMALISATIONS), "how the model was trained")
     _add_choice(parser, "--colour", COLOURS, "order of the channels (default: RGB, or GREY for one channel)")
     _add_choice(parser, "--crop", CROPS, "part of a picture that is taken (default: none)")
     parser.add_argument("--crop-fraction", type=float, metavar="F", help="part of a centre crop that is kept")
     _add_choice(parser, "--filter", FILTERS, "resize filter (default: bilinear)")
-    shape = "for a model with open dimensions: 224 224 3"
-    parser.add_argument("--input-shape", nargs="+", type=_positive, metavar="N", help=shape)
     _add_choice(parser, "--meaning", CLASS_MEANINGS, "of the output (default: known by itself after a softmax)")
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    noise = "the answer is no when the output's signal to noise ratio is lower (default: 5)"
+    parser.add_argument("--min-sqnr-db", type=float, metavar="DB", help=noise)
+    share = "the answer is no when a smaller share of samples gets the same class (default: 0)"
+    parser.add_argument("--min-top1", type=float, metavar="SHARE", help=share)
 
 
 def _add_choice(parser: argparse.ArgumentParser, option: str, choices: Sequence[str], text: str) -> None:
@@ -252,6 +276,38 @@ def _add_inspect(commands: Any) -> None:
     parser.add_argument(
         "--picture", metavar="FILE", help="measure the fast preprocessing on this (default: on a synthetic one)"
     )
+
+
+def _add_contract(commands: Any) -> None:
+    text = "Show, change or check the contract that a model carries."
+    parser = commands.add_parser("contract", help=text, description=text, allow_abbrev=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    model = "a .tflite, .onnx, .mlpackage or .mlmodel file"
+    show = _command(actions, "show", "Print each field: exit 1 when the model carries none.", "contract_show")
+    show.add_argument("model", metavar="MODEL", help=model)
+    text = "Find all that is wrong: fields, the model's tensors, ranges, golden vectors. Exit 1 when something is."
+    check = _command(actions, "check", text, "contract_check")
+    check.add_argument("model", metavar="MODEL", help=model)
+    text = "Write a copy of a model with other values in its contract; one without a contract gets one."
+    change = _command(actions, "set", text, "contract_set")
+    change.add_argument("model", metavar="MODEL", help="a .tflite or .onnx file")
+    change.add_argument("-o", "--out", required=True, metavar="FILE", help="the file to write; may be the same")
+    change.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", type=_assignment,
+        help="such as input.picture.colour=BGR; the value is JSON or a text; repeat the option for several",
+    )
+    change.add_argument("--from", dest="merge", metavar="FILE", help="a contract, whole or in part, as JSON")
+    change.add_argument("--labels", metavar="FILE", help="class names of the first output, one a line")
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    field, sign, value = text.partition("=")
+    if not field or not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE")
+    try:
+        return field, json.loads(value)
+    except (ValueError, RecursionError):
+        return field, value
 
 
 def _add_skew(commands: Any) -> None:
@@ -285,6 +341,8 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)
     guards = "make a validation build, which watches a word behind every block of the arena"
     parser.add_argument("--guards", action="store_true", help=guards)
+    camera = "add the C that makes the input of such frames, as 320x240:RGB565 or 640x480:YUYV:bt709:full"
+    parser.add_argument("--camera", metavar="FRAME", help=camera)
     parser.add_argument(
         "--max-mac-factor",
         type=float,
@@ -349,6 +407,18 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument("--by", choices=STATISTICS, default="p50", metavar="NAME", help=by)
     limit = "slower is only what takes more than F times as long (default: 1)"
     parser.add_argument("--max-ratio", type=float, default=1.0, metavar="F", help=limit)
+
+
+def _add_compare_models(commands: Any) -> None:
+    text = "Run two models on the same pictures: exit 1 when the second does not agree with the first."
+    parser = _command(commands, "compare-models", text)
+    parser.add_argument("first", metavar="A", help="what is right: any model that a session opens")
+    parser.add_argument("second", metavar="B", help="the one in question")
+    samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
+    parser.add_argument("--pictures", required=True, action="append", metavar="PATH", help=samples)
+    _add_contract_options(parser)
+    _add_limits(parser)
+    parser.add_argument("--html", metavar="FILE", help="write the report as a page")
 
 
 def _add_energy(commands: Any) -> None:

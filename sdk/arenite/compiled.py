@@ -24,10 +24,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from arenite.contract import CONTRACT_METADATA
 from arenite.errors import ModelError, OutputError, ToolchainError
 from arenite.host_model import HostModel
-from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor, parse_graph, read_graph
+from arenite.tflite_graph import CONTRACT_METADATA, Graph, Operator, Quantisation, Tensor, parse_graph, read_graph
 
 __all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled"]
 

@@ -15,7 +15,7 @@ field.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,13 @@ import numpy as np
 from arenite._fields import wrong
 from arenite.boxes import Boxes
 from arenite.errors import ContractError
-from arenite.tflite_graph import Graph, Tensor, read_graph
+from arenite.tflite_graph import CONTRACT_METADATA, Graph, Tensor
 
 __all__ = [
     "CLASS_MEANINGS",
     "COLOURS",
     "CONTRACT_METADATA",
+    "COREML_SUFFIXES",
     "CROPS",
     "Calibration",
     "Contract",
@@ -48,13 +49,14 @@ __all__ = [
     "check_contract",
     "checked_contract",
     "contract_of",
+    "contradictions",
     "make_contract",
     "read_contract",
 ]
 
 FORMAT = 1
-CONTRACT_METADATA = "ARENITE_CONTRACT"
 GOLDEN_METADATA = "ARENITE_GOLDEN"
+COREML_SUFFIXES = (".mlmodel", ".mlpackage")
 
 COLOURS = ("RGB", "BGR", "GREY")
 FILTERS = ("bicubic", "bilinear", "box", "hamming", "lanczos", "nearest")
@@ -355,11 +357,23 @@ def _json_or_error(contract: Contract, where: str) -> str:
 def read_contract(path: Path | str) -> Contract | None:
     """The contract in a model file, None when it carries none.
 
+    Args:
+        path: A .tflite, .onnx, .mlpackage or .mlmodel file. Of Core ML models the metadata alone is read, anywhere, and
+            the contract is not compared with the tensors.
+
     Raises:
-        ModelError: The file is no TFLite model.
+        ModelError: The file is no such model.
         ContractError: The contract is malformed or contradicts the model.
     """
-    return contract_of(read_graph(path))
+    path = Path(path)
+    if path.suffix.lower() in COREML_SUFFIXES:
+        from arenite.coreml_package import coreml_metadata
+
+        text = coreml_metadata(path).get(CONTRACT_METADATA)
+        return None if text is None else Contract.from_json(text, str(path))
+    from arenite.model_file import read_model
+
+    return contract_of(read_model(path))
 
 
 def contract_of(graph: Graph) -> Contract | None:
@@ -378,31 +392,39 @@ def check_contract(contract: Contract, graph: Graph) -> None:
     Raises:
         ContractError: A shape, type or quantisation differs, or the layout does not fit the shape.
     """
+    for contradiction in contradictions(contract, graph):
+        raise contradiction
+
+
+def contradictions(contract: Contract, graph: Graph) -> Iterator[ContractError]:
+    """All that `check_contract` finds wrong."""
     if len(graph.inputs) != 1:
-        raise wrong("input", "the only input of the model", f"{len(graph.inputs)} inputs", graph.path)
+        yield wrong("input", "the only input of the model", f"{len(graph.inputs)} inputs", graph.path)
+        return
+    yield from _in_tensor("input", contract.input, graph.tensors[graph.inputs[0]], graph.path)
+    yield from _in_layout(contract.input, graph.path)
     if len(contract.outputs) != len(graph.outputs):
-        raise wrong("outputs", f"a list of {len(graph.outputs)}", len(contract.outputs), graph.path)
-    _check_tensor("input", contract.input, graph.tensors[graph.inputs[0]], graph.path)
-    _check_layout(contract.input, graph.path)
+        yield wrong("outputs", f"a list of {len(graph.outputs)}", len(contract.outputs), graph.path)
+        return
     for i, spec in enumerate(contract.outputs):
-        _check_tensor(f"outputs[{i}]", spec, graph.tensors[graph.outputs[i]], graph.path)
+        yield from _in_tensor(f"outputs[{i}]", spec, graph.tensors[graph.outputs[i]], graph.path)
 
 
-def _check_tensor(path: str, spec: InputSpec | OutputSpec, tensor: Tensor, where: str) -> None:
+def _in_tensor(path: str, spec: InputSpec | OutputSpec, tensor: Tensor, where: str) -> Iterator[ContractError]:
     if spec.shape != tensor.shape:
-        raise wrong(f"{path}.shape", f"{list(tensor.shape)} as in the model", list(spec.shape), where)
+        yield wrong(f"{path}.shape", f"{list(tensor.shape)} as in the model", list(spec.shape), where)
     if spec.dtype != tensor.dtype:
-        raise wrong(f"{path}.dtype", f"'{tensor.dtype}' as in the model", spec.dtype, where)
-    if spec.quantised != _quantised(tensor):
-        raise wrong(f"{path}.quantised", f"{_quantised(tensor)} as in the model", spec.quantised, where)
+        yield wrong(f"{path}.dtype", f"'{tensor.dtype}' as in the model", spec.dtype, where)
+    elif spec.quantised != _quantised(tensor):
+        yield wrong(f"{path}.quantised", f"{_quantised(tensor)} as in the model", spec.quantised, where)
 
 
-def _check_layout(spec: InputSpec, where: str) -> None:
+def _in_layout(spec: InputSpec, where: str) -> Iterator[ContractError]:
     if spec.layout == "flat":
         return
     channels = {"NHWC": 3, "NCHW": 1}[spec.layout]
     if len(spec.shape) != 4 or spec.shape[channels] not in (1, 3):
-        raise wrong("input.layout", f"'{_layout(spec.shape)}' for {list(spec.shape)}", spec.layout, where)
+        yield wrong("input.layout", f"'{_layout(spec.shape)}' for {list(spec.shape)}", spec.layout, where)
 
 
 def _quantised(tensor: Tensor) -> Quantised | None:

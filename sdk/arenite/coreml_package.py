@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,12 +22,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from arenite._protobuf import Message, fields, integers, string, text
+from arenite._protobuf import Message, fields, integers, text
 from arenite.contract import CONTRACT_METADATA, Contract, Normalisation
 from arenite.errors import ModelError
-from arenite.tflite_graph import Graph, Tensor
+from arenite.tflite_graph import Graph, Tensor, printable
 
-__all__ = ["CoreMlFile", "Feature", "content_digest", "eight_bit", "parsed", "read_coreml", "read_package"]
+__all__ = ["CoreMlFile", "Feature", "content_digest", "coreml_metadata", "eight_bit", "parsed", "read_coreml", "read_package"]
 
 Array = npt.NDArray[Any]
 _Read = TypeVar("_Read")
@@ -67,7 +67,7 @@ class CoreMlFile:
     path: Path
     inputs: tuple[Feature, ...]
     outputs: tuple[Feature, ...]
-    metadata: dict[str, str]
+    metadata: Mapping[str, str]
     program: memoryview | None
     weights: bytes
 
@@ -79,6 +79,11 @@ def read_package(path: Path) -> CoreMlFile:
         ModelError: It is none, or damaged.
     """
     return parsed(path, lambda: _read(path))
+
+
+def coreml_metadata(path: Path) -> Mapping[str, bytes]:
+    """What the maker of a .mlpackage or .mlmodel wrote, by name; see `read_package`."""
+    return {name: content.encode() for name, content in read_package(path).metadata.items()}
 
 
 def parsed(path: Path, read: Callable[[], _Read]) -> _Read:
@@ -158,7 +163,7 @@ def read_coreml(path: Path) -> Graph:
         operators=(),
         inputs=tuple(range(len(inputs))),
         outputs=tuple(range(len(inputs), len(inputs) + len(outputs))),
-        metadata={key: value.encode() for key, value in package.metadata.items()},
+        metadata=coreml_metadata(path),
         format="coreml",
     )
 
@@ -181,7 +186,7 @@ def _output(index: int, feature: Feature, contract: Contract | None, path: Path)
 
 def _unexplained(feature: Feature, path: Path) -> ModelError:
     return ModelError(
-        f"'{string(feature.name.encode())}' is a {feature.kind}, no array, and no contract says what it holds",
+        f"'{printable(feature.name)}' is a {feature.kind}, no array, and no contract says what it holds",
         where=str(path),
         cure="Convert the model with `arenite convert`, or with arrays as inputs and outputs.",
     )

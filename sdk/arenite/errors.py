@@ -125,9 +125,14 @@ class DoesNotFitError(AreniteError):
 
 
 class CheckFailedError(AreniteError):
-    """A check on the result failed: the answer is no."""
+    """A check on the result failed: the answer is no.
+
+    Attributes:
+        report: What is known of the result all the same, or None.
+    """
 
     exit_code = 1
+    report: object | None = None
 
 
 class MemoryDamageError(CheckFailedError):

@@ -10,6 +10,10 @@ Y'CbCr becomes R'G'B' by the matrix of its standard: with Kr and Kb of BT.601 or
 where Y runs over 0..255 and Cb, Cr lie around 0 once the range is undone: full range stores them around 128, limited
 range stores Y as 16..235 and the others as 16..240. The result is rounded and clipped to 8 bits. A chroma sample is
 that of all its pixels, as the camera took it: it is repeated, not interpolated.
+
+The matrix is that of the standard in steps of 1/16384. Pillow computes in float32, where sums below 1,024 in such steps
+are exact: so every processor, and firmware with nothing but integers, gives the same bytes. They are within 0.52 of the
+real value.
 """
 
 from __future__ import annotations
@@ -26,10 +30,13 @@ from arenite.errors import UsageError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["FRAME_FORMATS", "Frame"]
+__all__ = ["FRAME_FORMATS", "Frame", "MATRICES", "MATRIX_ONE", "ycc_matrix"]
 
 Bytes = npt.NDArray[np.uint8]
-_MATRICES = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
+# Weights of red and blue in the brightness.
+MATRICES: Mapping[str, tuple[float, float]] = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
+# 1.0 in the integers of `ycc_matrix`.
+MATRIX_ONE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,8 @@ class Frame:
         self.format, self.width, self.height = format, width, height
         if format not in FRAME_FORMATS:
             raise self._wrong(f"there is no frame format {format!r}", f"Use one of {', '.join(FRAME_FORMATS)}.")
-        if matrix not in _MATRICES:
-            raise self._wrong(f"there is no matrix {matrix!r}", f"Use {' or '.join(_MATRICES)}.")
+        if matrix not in MATRICES:
+            raise self._wrong(f"there is no matrix {matrix!r}", f"Use {' or '.join(MATRICES)}.")
         self._layout = FRAME_FORMATS[format]
         self._matrix, self._full_range = matrix, full_range
         self._check_extents()
@@ -179,7 +186,11 @@ class Frame:
         else:
             size = (self.width, self.height)
             blue, red = (plane.resize(size, pil.Resampling.NEAREST) for plane in (blue, red))
-        return pil.merge("RGB", (luma, blue, red)).convert("RGB", _conversion(self._matrix, self._full_range))
+        return pil.merge("RGB", (luma, blue, red)).convert("RGB", self._conversion())
+
+    def _conversion(self) -> tuple[float, ...]:
+        """Pillow's 3×4 matrix from Y, Cb, Cr to R, G, B."""
+        return tuple(value / MATRIX_ONE for value in ycc_matrix(self._matrix, self._full_range))
 
     def _planes(self) -> tuple[Bytes, Bytes, Bytes]:
         if self._layout.chroma == (2, 2):
@@ -191,17 +202,23 @@ class Frame:
         return self._pixels()[:, :, luma], pairs[:, :, blue], pairs[:, :, red]
 
 
-def _conversion(matrix: str, full_range: bool) -> tuple[float, ...]:
-    """Pillow's 3×4 matrix from Y, Cb, Cr to R, G, B."""
-    kr, kb = _MATRICES[matrix]
+def ycc_matrix(matrix: str, full_range: bool) -> tuple[int, ...]:
+    """From Y, Cb, Cr to R, G, B: three rows of three factors and a term to add, in steps of 1 / `MATRIX_ONE`.
+
+    Args:
+        matrix: A key of `MATRICES`.
+        full_range: As for `Frame`.
+    """
+    kr, kb = MATRICES[matrix]
     kg = 1 - kr - kb
-    luma, chroma, black = (1.0, 1.0, 0.0) if full_range else (255 / 219, 255 / 224, 16.0)
-    rows = []
+    luma, chroma, black = (1.0, 1.0, 0) if full_range else (255 / 219, 255 / 224, 16)
+    y = round(luma * MATRIX_ONE)
+    rows: list[int] = []
     for cb, cr in (
         (0.0, 2 * (1 - kr)),
         (-2 * kb * (1 - kb) / kg, -2 * kr * (1 - kr) / kg),
         (2 * (1 - kb), 0.0),
     ):
-        cb, cr = cb * chroma, cr * chroma
-        rows += [luma, cb, cr, -luma * black - 128 * (cb + cr)]
+        blue, red = round(cb * chroma * MATRIX_ONE), round(cr * chroma * MATRIX_ONE)
+        rows += [y, blue, red, -y * black - 128 * (blue + red)]
     return tuple(rows)

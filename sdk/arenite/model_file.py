@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from arenite.contract import COREML_SUFFIXES
 from arenite.tflite_graph import Graph, read_graph
 
 __all__ = ["read_model"]
@@ -26,7 +27,7 @@ def read_model(path: Path | str, engine: str | None = None) -> Graph:
         from arenite.onnx_model import read_onnx
 
         return read_onnx(path)
-    if suffix in (".mlpackage", ".mlmodel"):
+    if suffix in COREML_SUFFIXES:
         from arenite.coreml_package import read_coreml
 
         return read_coreml(path)

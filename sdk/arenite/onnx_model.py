@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from arenite._protobuf import Message, delimited, fields, integers, string, text, walk
+from arenite._protobuf import Message, delimited, fields, string, text, varint, walk
 from arenite.contract import CONTRACT_METADATA, Contract, check_contract
 from arenite.errors import ModelError
 from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
@@ -141,7 +140,8 @@ def _scalar(tensor: Message) -> float:
         packed = tensor[4][0]
         return struct.unpack("<f", packed[:4] if isinstance(packed, memoryview) else packed)[0]  # type: ignore[no-any-return]
     packed = tensor[5][0]  # int32_data
-    return float(integers([packed])[0])
+    value = varint(packed, 0)[0] if isinstance(packed, memoryview) else packed
+    return float(value - (1 << 64) if value >= 1 << 63 else value)
 
 
 def read_onnx(path: Path) -> Graph:

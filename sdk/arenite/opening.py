@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arenite.cold_start import Timeline, lock_memory, pin_to_cpus
-from arenite.contract import Contract, checked_contract, contract_of
 from arenite.engines import Engine, EngineOptions, Refusal, invoke, open_engine, refuse
 from arenite.errors import UsageError
 from arenite.model_file import read_model
-from arenite.preprocess import MODES
 from arenite.session import Session
+from arenite.tflite_graph import CONTRACT_METADATA, Graph
+
+if TYPE_CHECKING:
+    from arenite.contract import Contract
 
 __all__ = ["open_session"]
 
@@ -36,8 +39,10 @@ def open_session(
     """Open a model; see `arenite.open`."""
     _at_least("threads", threads, 1)
     _at_least("warm_up", warm_up, 0)
-    if preprocessing not in MODES:
-        raise UsageError(f"there is no preprocessing '{preprocessing}'", cure=f"Use {' or '.join(MODES)}.")
+    if preprocessing != "exact":
+        from arenite.preprocess import check_mode
+
+        check_mode(preprocessing)
     options = EngineOptions(threads, kernels, delegate, dict(delegate_options or {}), mmap)
     timeline = Timeline()
     refusals: list[Refusal] = []
@@ -46,7 +51,7 @@ def open_session(
         refusals += _asked(timeline, "pin", f"CPUs {list(cpus)}", lambda: pin_to_cpus(cpus))
     with timeline.step("read"):
         graph = read_model(path, engine)
-        contract = contract_of(graph) if contract is None else checked_contract(contract, graph)
+        contract = _contract(graph, contract)
     runner = open_engine(engine, graph, options, timeline)
     if lock:
         refusals += _asked(timeline, "lock", "locking in RAM", lock_memory)
@@ -54,6 +59,14 @@ def open_session(
         _warm_up(runner, graph.path, warm_up, timeline)
     runner.report = replace(runner.report, refusals=(*runner.report.refusals, *refusals))
     return Session(graph, runner, contract, preprocessing, timeline.finish())
+
+
+def _contract(graph: Graph, given: Contract | None) -> Contract | None:
+    if given is None and CONTRACT_METADATA not in graph.metadata:
+        return None
+    from arenite.contract import checked_contract, contract_of
+
+    return contract_of(graph) if given is None else checked_contract(given, graph)
 
 
 def _asked(timeline: Timeline, name: str, what: str, ask: Callable[[], str | None]) -> list[Refusal]:

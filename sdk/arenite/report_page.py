@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A benchmark or an energy report as one HTML file, without scripts and without anything from outside."""
+"""A benchmark or an energy report as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from html import escape
-from pathlib import Path
-from string import Template
 
 import numpy as np
 
@@ -15,10 +13,9 @@ from arenite.charts import Bar, bars, histogram, series
 from arenite.energy import Energy
 from arenite.energy_report import EnergyReport
 from arenite.machine import Machine
+from arenite.page import facts, note, page
 
 __all__ = ["report_page"]
-
-_TEMPLATE = Path(__file__).with_name("report_page.html")
 
 
 def report_page(report: BenchReport | EnergyReport) -> str:
@@ -29,23 +26,21 @@ def report_page(report: BenchReport | EnergyReport) -> str:
     title = f"{'Benchmark' if is_bench else 'Energy'} of model {report.model_sha256[:12]}"
     threads = "1 thread" if engine.threads == 1 else f"{engine.threads} threads"
     subtitle = f"{engine.engine} {engine.version}, {engine.kernels} kernels, {threads}, on {report.machine.cpu}"
-    body = "\n".join(f"<h2>{escape(name)}</h2>\n{content}" for name, content in sections)
-    page = Template(_TEMPLATE.read_text(encoding="utf-8"))
-    return page.substitute(title=escape(title), subtitle=escape(subtitle), sections=body)
+    return page(title, subtitle, sections)
 
 
 def _bench(report: BenchReport) -> Iterator[tuple[str, str]]:
     times_ms = np.array(report.times_ms)
     of = "sample" if report.scenario == "Offline" else "query"
-    yield f"{report.scenario}", _table(_figures(report))
+    yield f"{report.scenario}", facts(_figures(report))
     marks = [("p50", report.latency.p50_ms), ("p90", report.latency.p90_ms), ("p99", report.latency.p99_ms)]
     known = [(name, value) for name, value in marks if value is not None]
     kept = "" if report.kept_every == 1 else f"One of {report.kept_every} is drawn. "
     slower = "The orange bar at the right holds the slowest hundredth." if len(times_ms) >= 100 else ""
-    yield f"Latency of a {of}", histogram(times_ms, known, "ms") + _note(kept + slower)
+    yield f"Latency of a {of}", histogram(times_ms, known, "ms") + note(kept + slower)
     clock_s = np.cumsum(times_ms) * report.kept_every / 1e3
     text = "Line: the median of neighbours; band: from the least to the most, cut off at four times the median."
-    yield "Latency over the run", series(clock_s, times_ms, "ms") + _note(text)
+    yield "Latency over the run", series(clock_s, times_ms, "ms") + note(text)
     seen = report.conditions
     if seen.frequency_mhz:
         yield "Clock", series(np.array(seen.times_s), np.array(seen.frequency_mhz), "MHz")
@@ -62,15 +57,15 @@ def _bench(report: BenchReport) -> Iterator[tuple[str, str]]:
     if opened.steps:
         steps = [Bar(step.name, step.duration_ms, f"{step.duration_ms:.2f} ms") for step in opened.steps]
         yield f"Opening, {opened.total_ms:.1f} ms", bars(steps)
-    yield "Machine", _table(_machine(report.machine))
+    yield "Machine", facts(_machine(report.machine))
 
 
 def _energy(report: EnergyReport) -> Iterator[tuple[str, str]]:
-    facts = {"Meter": report.meter or "none", "Energy of an inference": str(report.energy)}
+    figures = {"Meter": report.meter or "none", "Energy of an inference": str(report.energy)}
     if report.battery_wh is not None:
         count = report.battery_inferences
-        facts[f"Battery of {report.battery_wh:g} Wh"] = "unknown" if count is None else f"{count:,.0f} inferences"
-    yield "Energy", _table(facts)
+        figures[f"Battery of {report.battery_wh:g} Wh"] = "unknown" if count is None else f"{count:,.0f} inferences"
+    yield "Energy", facts(figures)
     times = [
         Bar(row.stage, row.time_ms, f"{row.time_ms:.3f} ms", kind=_kind(row.stage)) for row in report.stages
     ]
@@ -87,29 +82,29 @@ def _energy(report: EnergyReport) -> Iterator[tuple[str, str]]:
         )
         for row in known
     ]
-    note = _note(f"Unknown: {', '.join(missing)}.") if missing else ""
-    yield "Energy of a stage", (bars(rows) if rows else "") + note
-    yield "Machine", _table(_machine(report.machine))
+    unknown = note(f"Unknown: {', '.join(missing)}.") if missing else ""
+    yield "Energy of a stage", (bars(rows) if rows else "") + unknown
+    yield "Machine", facts(_machine(report.machine))
 
 
 def _figures(report: BenchReport) -> Mapping[str, str]:
     outcome, times = report.outcome, report.latency
-    facts = {"Queries issued by": "LoadGen" if report.driver == "loadgen" else "Arenite"}
+    figures = {"Queries issued by": "LoadGen" if report.driver == "loadgen" else "Arenite"}
     if outcome.percentile is None:
-        facts["Rate"] = f"{outcome.samples_per_s or 0:,.1f} samples a second ({outcome.judged_by})"
+        figures["Rate"] = f"{outcome.samples_per_s or 0:,.1f} samples a second ({outcome.judged_by})"
     else:
         figure = "unknown: too few queries" if outcome.latency_ms is None else f"at most {outcome.latency_ms:.3f} ms"
-        facts[f"p{outcome.percentile * 100:g}, early stopping"] = f"{figure} ({outcome.judged_by})"
-    facts["Valid run"] = "yes" if report.valid else "no: " + "; ".join(outcome.why_not)
+        figures[f"p{outcome.percentile * 100:g}, early stopping"] = f"{figure} ({outcome.judged_by})"
+    figures["Valid run"] = "yes" if report.valid else "no: " + "; ".join(outcome.why_not)
     for name in ("p50", "p90", "p99", "p99.9"):
         value = getattr(times, f"{name.replace('.', '_')}_ms")
-        facts[name] = "too few queries" if value is None else f"{value:.3f} ms"
-    facts["Mean"] = f"{times.mean_ms:.3f} ms, from {times.min_ms:.3f} to {times.max_ms:.3f}"
-    facts["Jitter"] = "unknown" if report.jitter_ms is None else f"{report.jitter_ms:.3f} ms from one to the next"
-    facts["First inference"] = f"{report.first_ms:.3f} ms"
-    facts["Measured"] = f"{times.count:,} in {report.duration_s:.1f} s, after {report.warm_up} to warm up"
-    facts["Energy"] = str(report.energy)
-    return facts
+        figures[name] = "too few queries" if value is None else f"{value:.3f} ms"
+    figures["Mean"] = f"{times.mean_ms:.3f} ms, from {times.min_ms:.3f} to {times.max_ms:.3f}"
+    figures["Jitter"] = "unknown" if report.jitter_ms is None else f"{report.jitter_ms:.3f} ms from one to the next"
+    figures["First inference"] = f"{report.first_ms:.3f} ms"
+    figures["Measured"] = f"{times.count:,} in {report.duration_s:.1f} s, after {report.warm_up} to warm up"
+    figures["Energy"] = str(report.energy)
+    return figures
 
 
 def _energy_bars(energy: Energy) -> str:
@@ -120,7 +115,7 @@ def _energy_bars(energy: Energy) -> str:
     if energy.gross_mj is not None and energy.gross_mj > energy.energy_mj:
         idle_mj = energy.gross_mj - energy.energy_mj
         rows.append(Bar("idle meanwhile", idle_mj, f"{idle_mj:.4g} mJ", kind="idle"))
-    return bars(rows) + _note(f"{energy.tag}: {energy.source}")
+    return bars(rows) + note(f"{energy.tag}: {energy.source}")
 
 
 def _at_least(energy: Energy) -> str:
@@ -145,12 +140,3 @@ def _machine(machine: Machine) -> Mapping[str, str]:
         "Python": machine.python,
         "Packages": ", ".join(f"{name} {version}" for name, version in machine.versions.items()),
     }
-
-
-def _table(facts: Mapping[str, str]) -> str:
-    rows = [f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts.items()]
-    return "<table>\n" + "\n".join(rows) + "\n</table>"
-
-
-def _note(text: str) -> str:
-    return f'\n<p class="note">{escape(text)}</p>' if text.strip() else ""

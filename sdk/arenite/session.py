@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy.typing as npt
 
 from arenite.cold_start import ColdStart
-from arenite.contract import Contract
 from arenite.engines import Engine, EngineReport, invoke
 from arenite.errors import ConcurrentUseError, ContractError, UsageError
-from arenite.labels import Label, top
 from arenite.output_view import OutputView, why_unreadable
-from arenite.preprocess import PictureSource, Preprocessor, read_picture
 from arenite.tflite_graph import Graph
-from arenite.timing import Timing
 
 if TYPE_CHECKING:
+    from arenite.contract import Contract
     from arenite.detection import Detection, Detections
+    from arenite.labels import Label
+    from arenite.preprocess import PictureSource, Preprocessor
+    from arenite.timing import Timing
 
 __all__ = ["Classification", "Session"]
 
@@ -186,6 +186,8 @@ class Session:
             ContractError: The model's contract does not say how.
         """
         if self._preprocessor is None:
+            from arenite.preprocess import Preprocessor
+
             self._preprocessor = Preprocessor(self.known_contract.input, self._preprocessing)
         return self._preprocessor
 
@@ -263,6 +265,8 @@ class Session:
         Raises:
             StaleOutputError: The session has not run yet, or its last run failed.
         """
+        from arenite.labels import top
+
         spec = self.known_contract.outputs[0]
         return top(self._answered()[0], spec, top_k, threshold, temperature)
 
@@ -318,6 +322,8 @@ class Session:
 
     def _infer(self, picture: PictureSource) -> tuple[list[float], tuple[int, int]]:
         """Runs the model on a picture: the times between the stages, and the upright picture's extents."""
+        from arenite.preprocess import read_picture
+
         preprocessor = self.preprocessor
         target = self.input
         where = str(picture) if isinstance(picture, (str, Path)) else None
@@ -336,6 +342,8 @@ class Session:
 
 def _timing(marks: list[float]) -> Timing:
     """What came after the last mark is the stage `post`."""
+    from arenite.timing import Timing
+
     return Timing(*(1e3 * (b - a) for a, b in pairwise([*marks, time.perf_counter()])))
 
 

@@ -21,9 +21,20 @@ import numpy.typing as npt
 
 from arenite.errors import ModelError
 
-__all__ = ["Graph", "Operator", "Quantisation", "Tensor", "parse_graph", "read_graph"]
+__all__ = [
+    "CONTRACT_METADATA",
+    "Graph",
+    "Operator",
+    "Quantisation",
+    "Tensor",
+    "parse_graph",
+    "read_graph",
+]
 
 Array = npt.NDArray[Any]
+
+# Name of the metadata that hold a model's contract, see `arenite.contract`.
+CONTRACT_METADATA = "ARENITE_CONTRACT"
 
 # The only tensor types that the flatbuffer schema shares with NumPy; others are read by name without data.
 _DTYPES = {

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pillow's 8-bit resize as tables of integers: which source pixels make a pixel, and with which weights.
+
+Pillow resizes one axis after the other. A pixel is the sum of its neighbours times weights in steps of 1 / 2^22, plus
+one half, shifted and clipped to 8 bits. The weights are not computed here but read out of Pillow, so that they are its
+own whatever the filter and the version: an image of 32-bit integers goes through the same weights without their
+rounding to 2^22, so a line that is 2^22 at one pixel and 0 elsewhere becomes the rounded weights of that pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite.errors import CheckFailedError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["Axis", "ONE", "axis_of", "takes_rows_first"]
+
+ONE = 1 << 22
+_BLOCK = 256
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The resize of one axis.
+
+    Attributes:
+        weights: int32 [pixels of the input, pixels of the frame].
+    """
+
+    weights: Array
+
+    @cached_property
+    def first(self) -> list[int]:
+        """For each pixel of the input the first of the frame that it needs; never decreases."""
+        ends = np.where(self.weights.any(1), (self.weights != 0).argmax(1), self.weights.shape[1])
+        return [int(first) for first in np.minimum.accumulate(ends[::-1])[::-1]]
+
+    @cached_property
+    def stop(self) -> list[int]:
+        """For each pixel of the input the one behind the last that it needs."""
+        last = self.weights.shape[1] - (self.weights[:, ::-1] != 0).argmax(1)
+        used = np.where(self.weights.any(1), last, 0)
+        return [max(int(stop), first) for stop, first in zip(used, self.first, strict=True)]
+
+    @property
+    def taps(self) -> list[tuple[int, int]]:
+        """First and count for each pixel of the input, its first from the first of all."""
+        return [(first - self.first[0], stop - first) for first, stop in zip(self.first, self.stop, strict=True)]
+
+    @property
+    def flat_weights(self) -> list[int]:
+        """The weights of each pixel's taps, one pixel after the other."""
+        return [
+            int(w) for row, a, b in zip(self.weights, self.first, self.stop, strict=True) for w in row[a:b]
+        ]
+
+    @property
+    def span(self) -> int:
+        """Pixels of the frame that are needed, from the first to the last."""
+        return max(self.stop) - self.first[0]
+
+    @property
+    def ring(self) -> int:
+        """The most pixels of the frame that must be there at once when they come in order."""
+        return max(1, int((np.maximum.accumulate(self.stop) - np.array(self.first)).max()))
+
+
+def axis_of(source: int, out: int, low: float, high: float, filter: str) -> Axis:
+    """The weights by which Pillow makes `out` pixels of the part `low`..`high` of `source` pixels.
+
+    Args:
+        filter: One of `arenite.contract.FILTERS`.
+    """
+    from PIL import Image
+
+    resample = getattr(Image.Resampling, filter.upper())
+    weights = np.empty((out, source), np.int32)
+    for start in range(0, source, _BLOCK):
+        lines = np.eye(min(_BLOCK, source - start), source, start, dtype=np.int32) * ONE
+        image = Image.fromarray(lines)
+        found = image.resize((out, lines.shape[0]), resample, (low, 0, high, lines.shape[0]))
+        weights[:, start : start + lines.shape[0]] = np.asarray(found).T
+    return Axis(weights)
+
+
+def takes_rows_first(fit: Callable[[Image], Image], size: tuple[int, int], mode: str, axes: tuple[Axis, Axis]) -> bool:
+    """Whether Pillow resizes rows before columns; found by trying both on noise.
+
+    Pillow 12 and older always took columns first; newer ones take what costs less.
+
+    Args:
+        fit: The resize.
+        size: Width and height of the frame.
+        mode: L or RGB.
+        axes: Of columns and of rows.
+
+    Raises:
+        CheckFailedError: It is neither.
+    """
+    from PIL import Image, __version__
+
+    noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], len(mode)), dtype=np.uint8)
+    expected = np.asarray(fit(Image.fromarray(noise[..., 0] if mode == "L" else noise)))
+    columns, rows = axes
+    for rows_first, order in ((False, ((columns, 1), (rows, 0))), (True, ((rows, 0), (columns, 1)))):
+        found = noise
+        for axis, number in order:
+            found = _resized(found, axis, number)
+        if np.array_equal(found.reshape(expected.shape), expected):
+            return rows_first
+    raise CheckFailedError(
+        f"Pillow {__version__} resizes otherwise than the C would",
+        cure="Install another version of Pillow, and report this message.",
+    )
+
+
+def _resized(pixels: Array, axis: Axis, number: int) -> Array:
+    """The arithmetic of the C on one axis of uint8 pixels; every sum is exact in float64."""
+    sums = np.moveaxis(np.tensordot(axis.weights.astype(np.float64), pixels, (1, number)), 0, number)
+    return np.clip(np.floor(sums / ONE + 0.5), 0, 255).astype(np.uint8)

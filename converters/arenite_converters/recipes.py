@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A conversion's whole choice as JSON: saved, compared line by line, run again to the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from arenite.contract import Normalisation
+from arenite.errors import OutputError, UsageError
+from arenite_converters.pipeline import convert
+from arenite_converters.report import ConversionReport, Recipe, Repeat
+
+__all__ = ["FORMAT", "convert_again", "read_recipe", "save_recipe"]
+
+FORMAT = "arenite-recipe-1"
+_CURE = "Give a file that `arenite convert --save-recipe` wrote."
+# What a recipe cannot hold when it was given as values.
+_SAMPLES = ("calibration", "evaluation", "serving_sample")
+
+
+def save_recipe(report: ConversionReport, path: Path | str) -> None:
+    """Write the recipe of a conversion, sorted and indented, so that two of them can be compared line by line.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    text = json.dumps({"format": FORMAT, **asdict(report.recipe)}, indent=2, sort_keys=True, ensure_ascii=False)
+    try:
+        Path(path).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        what = f"cannot write the recipe ({error.strerror or error})"
+        raise OutputError(what, where=str(path), cure="Choose a file in a folder that can be written.") from error
+
+
+def read_recipe(path: Path | str) -> Recipe:
+    """A recipe from its file.
+
+    Raises:
+        UsageError: It cannot be read, or is none.
+    """
+    where = str(path)
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read the recipe ({error})", where=where, cure=_CURE) from error
+    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+        raise UsageError(f"this is no recipe of the format {FORMAT}", where=where, cure=_CURE)
+    kinds = {"arguments": dict, "versions": dict, "model_sha256": str, "samples_sha256": dict, "result_sha256": str}
+    wrong = sorted(content.keys() ^ kinds.keys())
+    wrong += [name for name, kind in kinds.items() if name in content and not isinstance(content[name], kind)]
+    if wrong:
+        raise UsageError(f"field '{wrong[0]}' of the recipe is missing, unknown or wrong", where=where, cure=_CURE)
+    return Recipe(**content)
+
+
+def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport:
+    """Run a recipe.
+
+    Args:
+        recipe: Its file.
+        out: The .tflite file to write.
+        changes: Arguments of `convert` that take the place of the recipe's; what was given as values and not as
+            files must be given again.
+
+    Returns:
+        The report; its `repeat` says whether the bytes are those of the first time, and what differs.
+
+    Raises:
+        UsageError: The recipe cannot be read, or lacks what was given as values.
+        AreniteError: As `convert`.
+    """
+    first = read_recipe(recipe)
+    unknown = sorted(first.arguments.keys() - signature(convert).parameters.keys())
+    if unknown:
+        cure = f"It was made by arenite {first.versions.get('arenite', 'of another version')}: take that version."
+        raise UsageError(f"the recipe has an argument '{unknown[0]}' that is unknown", where=str(recipe), cure=cure)
+    arguments = {**{name: _argument(value) for name, value in first.arguments.items()}, **changes}
+    for name in _SAMPLES:
+        if name in first.samples_sha256 and arguments.get(name) is None:
+            what = f"the recipe's {name} was given as values, which it cannot hold"
+            raise UsageError(what, where=str(recipe), cure=f"Give {name} again.")
+    report = convert(arguments.pop("model"), out, **arguments)
+    differences = tuple(_differences(asdict(first), asdict(report.recipe)))
+    return replace(report, repeat=Repeat(report.model_sha256 == first.result_sha256, differences))
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"scale", "mean", "std"}:
+        return Normalisation(value["scale"], tuple(value["mean"]), tuple(value["std"]))
+    return value
+
+
+def _differences(then: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str, str]]:
+    for name in sorted(then.keys() | now.keys()):
+        a, b = (json.loads(json.dumps(side.get(name))) for side in (then, now))
+        if isinstance(a, dict) and isinstance(b, dict):
+            yield from _differences(a, b, f"{path}{name}.")
+        elif a != b and name != "result_sha256":
+            yield f"{path}{name}", str(a), str(b)
