@@ -23,7 +23,7 @@ from arenite_converters.coreml.program import Operation, Program, Reference, rea
 __all__ = ["MilExecutor"]
 
 Array = npt.NDArray[Any]
-Watch = Callable[[Operation, str, Array], None]
+Watch = Callable[[Operation | None, str, Array], None]
 # What computes no new value of a float type: there is nothing to round.
 _EXACT = {
     "concat", "depth_to_space", "expand_dims", "max_pool", "pad", "pixel_shuffle", "relu", "relu6", "reshape",
@@ -39,6 +39,9 @@ class MilExecutor:
     Args:
         program: A package, or its program.
 
+    Attributes:
+        constants: What needs no input, by name.
+
     Raises:
         UnsupportedOperatorError: There is no kernel for an operation; all such are named.
         ModelError: The package is damaged.
@@ -47,11 +50,11 @@ class MilExecutor:
     def __init__(self, program: Program | Path | str) -> None:
         self.program = program if isinstance(program, Program) else read_program(program)
         self._refuse_unknown()
-        self._constants: dict[str, Any] = {}
+        self.constants: dict[str, Any] = {}
         self._operations = []
         for op in self.program.operations:
             if op.kind == "const" or op.kind.startswith("constexpr_"):
-                self._compute(op, self._constants)
+                self._compute(op, self.constants)
             else:
                 self._operations.append(op)
 
@@ -60,14 +63,16 @@ class MilExecutor:
 
         Args:
             inputs: By name, in the program's shapes; a picture as 8-bit values [1, channels, height, width].
-            watch: Told about each computed value: its operation, its name, the value.
+            watch: Told about each input and each computed value: its operation, its name, the value.
 
         Raises:
             ModelError: An input is missing or of another shape, or the program contradicts itself.
         """
-        values = dict(self._constants)
+        values = dict(self.constants)
         for value in self.program.inputs:
             values[value.name] = self._input(value.name, value.shape, inputs)
+            if watch is not None:
+                watch(None, value.name, values[value.name])
         for op in self._operations:
             self._compute(op, values)
             for output in op.outputs:

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.cold_start import Timeline
+from arenite.contract import Contract, contract_of
+from arenite.coreml_package import eight_bit, read_package
 from arenite.engines import (
     EngineOptions,
     EngineReport,
@@ -22,8 +24,6 @@ from arenite.engines import (
     read_only,
     refuse,
 )
-from arenite.contract import Contract, contract_of
-from arenite.coreml_package import eight_bit, read_package
 from arenite.errors import MissingToolError, ModelError
 from arenite.tflite_graph import Graph
 

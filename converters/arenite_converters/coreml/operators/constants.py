@@ -50,7 +50,7 @@ def _affine(quantized_data: Array, zero_point: Array, scale: Array, axis: Array)
 
 def _looked_up(indices: Array, lut: Array, shape: Array) -> Array:
     """Packed indices into a table of 2^bits values."""
-    bits = int(len(lut)).bit_length() - 1
+    bits = len(lut).bit_length() - 1
     return lut[unpack(indices.tobytes(), bits, int(np.prod(shape)))].reshape(shape)
 
 
