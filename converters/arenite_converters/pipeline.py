@@ -25,7 +25,7 @@ from arenite.contract import (
 )
 from arenite.engines import kinds_of
 from arenite.engines.litert import LiteRt
-from arenite.errors import CheckFailedError, ContractError, OutputError, UsageError
+from arenite.errors import CheckFailedError, OutputError, UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import quantise
 from arenite.progress import Progress
@@ -47,6 +47,7 @@ from arenite_converters.golden import golden_vectors, pack_vectors
 from arenite_converters.guards import order_against, sample_cautions
 from arenite_converters.layers import compare_activations
 from arenite_converters.loaders import FloatModel, load, package_version
+from arenite_converters.meaning import settled_meaning
 from arenite_converters.metadata import with_metadata
 from arenite_converters.pictures import worst_pictures
 from arenite_converters.quantiser import to_int8
@@ -216,32 +217,13 @@ class _Job:
         self.float_path = self.scratch / "float.tflite"
         self.float_path.write_bytes(self.model.content)
         self.float_graph = read_graph(self.float_path)
-        self.options["meaning"] = self._meaning(self.float_graph)
+        last = last_computing_operator(self.float_graph)
+        self.options["meaning"] = settled_meaning(last, self.meaning, self.options["labels"], str(self.source))
         self.float_contract = self._contract(self.float_graph)
 
     def _contract(self, graph: Graph) -> Contract:
         # The scratch file's name would say nothing to the user.
         return make_contract(replace(graph, path=str(self.source)), **self.options)
-
-    def _meaning(self, graph: Graph) -> str:
-        last = last_computing_operator(graph)
-        if last == "SOFTMAX":
-            if self.meaning == "values":
-                return self.meaning
-            if self.meaning not in (None, "probabilities"):
-                raise ContractError(
-                    f"the model ends in a softmax, so its output is probabilities, not {self.meaning}",
-                    where=str(self.source),
-                    cure="Leave meaning away, or give values for the plain numbers.",
-                )
-            return "probabilities"
-        if self.meaning is None and self.options["labels"]:
-            raise ContractError(
-                f"the model ends in {last or 'no operator'} and has labels, but what its scores mean is not given",
-                where=str(self.source),
-                cure="Give meaning: logits, probabilities or values.",
-            )
-        return self.meaning or "values"
 
     def samples(self, source: CalibrationSource, what: str, min_samples: int) -> SampleSet:
         """Samples made by the contract."""

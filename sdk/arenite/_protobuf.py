@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["Message", "delimited", "fields", "string", "text", "varint", "walk"]
+__all__ = ["Message", "delimited", "fields", "integers", "string", "text", "varint", "walk"]
 
 _VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
 
@@ -66,6 +66,18 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, at
         if shift > 63:
             raise ValueError("a number is longer than 64 bits")
+
+
+def integers(values: list[Any]) -> list[int]:
+    """The signed numbers of a repeated field, packed or not."""
+    found: list[int] = []
+    for value in values:
+        at = 0
+        while not isinstance(value, int) and at < len(value):
+            number, at = varint(value, at)
+            found.append(number)
+        found += [value] if isinstance(value, int) else []
+    return [number - (1 << 64) if number >= 1 << 63 else number for number in found]
 
 
 def delimited(number: int, content: bytes) -> bytes:

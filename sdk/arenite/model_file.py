@@ -20,7 +20,6 @@ def read_model(path: Path | str, engine: str | None = None) -> Graph:
 
     Raises:
         ModelError: The file is missing, is no such model, or is corrupt.
-        MissingToolError: A Core ML model anywhere but on macOS.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -29,7 +28,7 @@ def read_model(path: Path | str, engine: str | None = None) -> Graph:
 
         return read_onnx(path)
     if suffix in COREML_SUFFIXES:
-        from arenite.engines.coreml import read_coreml
+        from arenite.coreml_package import read_coreml
 
         return read_coreml(path)
     if engine == "aot":

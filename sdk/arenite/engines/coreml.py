@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.cold_start import Timeline
+from arenite.contract import Contract, contract_of
+from arenite.coreml_package import eight_bit, read_package
 from arenite.engines import (
     EngineOptions,
     EngineReport,
@@ -24,37 +25,13 @@ from arenite.engines import (
     refuse,
 )
 from arenite.errors import MissingToolError, ModelError
-from arenite.tflite_graph import Graph, Tensor
+from arenite.tflite_graph import Graph
 
-__all__ = ["CoreMl", "read_coreml"]
+__all__ = ["CoreMl"]
 
 Array = npt.NDArray[Any]
 # Delegate: coremltools' name of the compute units.
 UNITS = {"all": "ALL", "cpu": "CPU_ONLY", "gpu": "CPU_AND_GPU", "ane": "CPU_AND_NE"}
-
-
-def read_coreml(path: Path) -> Graph:
-    """Inputs, outputs and metadata of a .mlpackage or .mlmodel.
-
-    Raises:
-        MissingToolError: Not on macOS, or coremltools is missing.
-        ModelError: No Core ML model, or an input that is no array.
-    """
-    model = _load(path, "CPU_ONLY")
-    spec = model.get_spec()
-    features = [*spec.description.input, *spec.description.output]
-    tensors = tuple(_tensor(i, feature, path) for i, feature in enumerate(features))
-    count = len(spec.description.input)
-    return Graph(
-        path=str(path),
-        sha256=_digest(path),
-        tensors=tensors,
-        operators=(),
-        inputs=tuple(range(count)),
-        outputs=tuple(range(count, len(tensors))),
-        metadata={key: value.encode() for key, value in model.user_defined_metadata.items()},
-        format="coreml",
-    )
 
 
 class CoreMl:
@@ -80,6 +57,8 @@ class CoreMl:
         with timeline.step("build"):
             self._model = _load(Path(graph.path), UNITS.get(wanted, "ALL"))
         self._names = [graph.tensors[i].name for i in graph.inputs]
+        self._contract = contract_of(graph)
+        self._pictures = {feature.name for feature in read_package(Path(graph.path)).inputs if feature.kind == "picture"}
         self._output_names = [graph.tensors[i].name for i in graph.outputs]
         self.inputs = tuple(aligned_array(graph.tensors[i].shape, graph.tensors[i].dtype) for i in graph.inputs)
         self._filled = tuple(aligned_array(graph.tensors[i].shape, graph.tensors[i].dtype) for i in graph.outputs)
@@ -96,12 +75,39 @@ class CoreMl:
 
     def invoke(self) -> None:
         """One inference."""
-        answer = self._model.predict(dict(zip(self._names, self.inputs, strict=True)))
+        answer = self._model.predict(
+            {name: self._given(name, array) for name, array in zip(self._names, self.inputs, strict=True)}
+        )
         for name, array in zip(self._output_names, self._filled, strict=True):
-            np.copyto(array, np.asarray(answer[name]).reshape(array.shape))
+            np.copyto(array, self._scores(answer[name]).reshape(array.shape))
+
+    def _given(self, name: str, array: Array) -> Any:
+        """What Core ML takes for an input: the array, or the picture that it was made of."""
+        if name not in self._pictures or self._contract is None:
+            return array
+        return picture_of(array, self._contract)
+
+    def _scores(self, answer: Any) -> Array:
+        """An output as an array; a classifier's scores come by label."""
+        if isinstance(answer, dict) and self._contract is not None:
+            answer = [answer[label] for label in self._contract.outputs[0].labels]
+        return np.asarray(answer)
 
     def reset(self) -> None:
         """Nothing to do: no state is kept between runs."""
+
+
+def picture_of(real: Array, contract: Contract) -> Any:
+    """The Pillow image, RGB or grey, whose values the contract's normalisation makes these [1, H, W, C] of."""
+    from PIL import Image
+
+    picture = contract.input.picture
+    assert picture is not None
+    values = eight_bit(real, picture.normalisation)[0]
+    if picture.colour == "GREY":
+        return Image.fromarray(values[:, :, 0])
+    # Core ML takes pictures as they are and brings the channels in the program's order itself.
+    return Image.fromarray(np.ascontiguousarray(values[:, :, ::-1] if picture.colour == "BGR" else values))
 
 
 def _load(path: Path, units: str) -> Any:
@@ -129,23 +135,3 @@ def _version() -> str:
     import coremltools
 
     return str(coremltools.__version__)
-
-
-def _tensor(index: int, feature: Any, path: Path) -> Tensor:
-    if feature.type.WhichOneof("Type") != "multiArrayType":
-        raise ModelError(
-            f"'{feature.name}' is no array",
-            where=str(path),
-            cure="Convert the model with arrays as inputs and outputs: preprocessing is the contract's.",
-        )
-    kind = feature.type.multiArrayType
-    dtype = {65568: "float32", 65600: "float64", 65552: "float16", 131104: "int32"}[int(kind.dataType)]
-    return Tensor(index, feature.name, tuple(int(d) for d in kind.shape), dtype, None, None)
-
-
-def _digest(path: Path) -> str:
-    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-    found = hashlib.sha256()
-    for file in files:
-        found.update(file.name.encode() + b"\0" + file.read_bytes())
-    return found.hexdigest()

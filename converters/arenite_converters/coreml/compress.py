@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compress a float16 program: 8-bit weights, 8-bit weights and activations, or weights from a palette.
+
+The passes are our own, on coremltools' graph, so that what they round is known and can be mended:
+
+- Weights are int8 with one scale for each output channel. The mean error that rounding leaves in a layer's output is
+  the rounding error of its weights times the mean of its input; it is taken off the bias.
+- Activations are quantised where a layer reads them, once, with a scale and zero point for the tensor; sums of
+  branches stay float16, so that noise does not pile up along them.
+- A palette is found by Lloyd's k-means over the sorted weights, from quantiles, and so the same at each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite_converters.coreml.input_statistics import LAYERS, InputStatistics
+
+__all__ = ["PRECISIONS", "compressed", "int8_weights", "palette"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+Layer = Callable[[Any, Any], Mapping[str, Any]]
+PRECISIONS = ("float16", "w8", "w8a8", "palettised")
+_PALETTE_BITS = 6
+# A smaller weight costs more as a palette with its table than as it is.
+_LEAST_WEIGHTS = 2048
+_LLOYD_ROUNDS = 30
+_IOS_17 = 8
+
+
+def compressed(
+    model: Any, precision: str, statistics: Mapping[str, InputStatistics], keep_float: Collection[str] = ()
+) -> Any:
+    """The model in another precision.
+
+    Args:
+        model: coremltools' MLModel, float16.
+        precision: One of `PRECISIONS`.
+        statistics: Of the layers' inputs, by the layer's name.
+        keep_float: Layers that read float16 in `w8a8` too.
+    """
+    if precision == "float16":
+        return model
+
+    def change(op: Any, mb: Any) -> Mapping[str, Any]:
+        name = op.outputs[0].name
+        if name not in statistics:
+            return {}
+        weights = _palettised(op, mb) if precision == "palettised" else _int8(op, mb)
+        parts = {} if weights is None else _mended(op, mb, weights, statistics[name])
+        if precision == "w8a8" and name not in keep_float:
+            parts["x"] = _eight_bit(op, mb, statistics[name])
+        return parts
+
+    return _with_layers_changed(model, change)
+
+
+def _with_layers_changed(model: Any, change: Layer) -> Any:
+    """The model with some inputs of its layers replaced; `change` returns them by parameter."""
+    mb = import_module("coremltools.converters.mil.mil").Builder
+    base = import_module("coremltools.converters.mil.mil.passes.graph_pass").AbstractGraphPass
+    helper = import_module("coremltools.converters.mil.mil.passes.helper")
+    utils = import_module("coremltools.models.utils")
+
+    class Pass(base):  # type: ignore[misc, valid-type]
+        def apply(self, prog: Any) -> None:
+            for function in prog.functions.values():
+                rewrite(function)
+
+    @helper.block_context_manager  # type: ignore[untyped-decorator]
+    def rewrite(block: Any) -> None:
+        for op in [op for op in block.operations if op.op_type in LAYERS]:
+            with mb.set_before_op(op):
+                parts = dict(change(op, mb))
+                if parts:
+                    made = getattr(mb, op.op_type)(**{**op.inputs, **parts, "name": op.name})
+            if parts:
+                made.set_name(op.outputs[0].name)
+                block.replace_uses_of_var_after_op(anchor_op=op, old_var=op.outputs[0], new_var=made)
+                block.remove_ops([op])
+
+    return utils._apply_graph_pass(model, Pass(), spec_version=_IOS_17, skip_model_load=True)
+
+
+def _mended(op: Any, mb: Any, weight: Any, seen: InputStatistics) -> dict[str, Any]:
+    """The compressed weight, and the bias without the mean error that it makes."""
+    error = op.weight.val.astype(np.float32) - weight.op.materialized_val_inference().astype(np.float32)
+    bias = np.float32(0) if op.bias is None else op.bias.val.astype(np.float32)
+    return {"weight": weight, "bias": (bias + _mean_error(error, seen.mean)).astype(np.float16)}
+
+
+def _int8(op: Any, mb: Any) -> Any:
+    steps, scales = int8_weights(op.weight.val.astype(np.float32))
+    return mb.constexpr_affine_dequantize(quantized_data=steps, zero_point=np.int8(0), scale=scales, axis=0)
+
+
+def int8_weights(weight: Floats) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float16]]:
+    """Steps within -127..127 and the float16 scale of each output channel; a channel of zeros has a scale of 1."""
+    largest = np.abs(weight.reshape(len(weight), -1)).max(axis=1)
+    # The scale is rounded up, or the largest weight would be cut off.
+    scales = (largest / np.float32(127)).astype(np.float16)
+    scales = np.where(scales.astype(np.float32) * 127 < largest, np.nextafter(scales, np.float16(np.inf)), scales)
+    scales = np.where(largest == 0, np.float16(1), scales).astype(np.float16)
+    steps = np.rint(weight / scales.astype(np.float32).reshape(-1, *[1] * (weight.ndim - 1)))
+    return np.clip(steps, -127, 127).astype(np.int8), scales
+
+
+def _mean_error(error: Floats, mean: Floats) -> Floats:
+    """Mean of what the output lacks: each output channel's error times the mean of the inputs of its group."""
+    outputs = len(error)
+    taps = error.reshape(outputs, error.shape[1], -1).sum(axis=2)
+    groups = len(mean) // error.shape[1]
+    means = np.repeat(mean.reshape(groups, -1), outputs // groups, axis=0)
+    return np.asarray((taps * means).sum(axis=1), np.float32)
+
+
+def _eight_bit(op: Any, mb: Any, seen: InputStatistics) -> Any:
+    """The layer's input through 8 bits: quantised and made real again."""
+    scale, zero_point = seen.eight_bits()
+    steps = mb.quantize(input=op.x, scale=scale, zero_point=zero_point, output_dtype="uint8")
+    return mb.dequantize(input=steps, scale=scale, zero_point=zero_point)
+
+
+def _palettised(op: Any, mb: Any) -> Any:
+    """None where a palette does not pay, or where each channel has a range of its own and one palette serves none."""
+    weight = op.weight.val
+    if weight.size < _LEAST_WEIGHTS or (op.op_type == "conv" and weight.shape[1] == 1):
+        return None
+    values, indices = palette(weight.astype(np.float32).reshape(-1), _PALETTE_BITS)
+    bits = np.unpackbits(indices[:, None], axis=1, bitorder="little")[:, :_PALETTE_BITS]
+    packed = np.packbits(bits.reshape(-1), bitorder="little")
+    shape = np.array(weight.shape, np.uint32)
+    return mb.constexpr_lut_to_dense(indices=packed, lut=values.astype(np.float16), shape=shape)
+
+
+def palette(weights: Floats, bits: int) -> tuple[Floats, npt.NDArray[np.uint8]]:
+    """2^bits values that leave little squared error, sorted, and for each weight the nearest one's index."""
+    count = 1 << bits
+    ordered = np.sort(weights.astype(np.float64))
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    values = np.quantile(ordered, (np.arange(count) + 0.5) / count)
+    for _ in range(_LLOYD_ROUNDS):
+        edges = np.concatenate([[0], np.searchsorted(ordered, (values[1:] + values[:-1]) / 2), [len(ordered)]])
+        sizes = np.diff(edges)
+        # A value that no weight is near stays where it is.
+        values = np.where(sizes > 0, np.diff(sums[edges]) / np.maximum(sizes, 1), values)
+    indices = np.searchsorted((values[1:] + values[:-1]) / 2, weights)
+    return values.astype(np.float32), indices.astype(np.uint8)

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conversion to Core ML: load, float16 program, statistics, compress, stamp, read back, check, write."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arenite.contract import CONTRACT_METADATA, Contract, Normalisation, make_contract
+from arenite.coreml_package import content_digest, read_package
+from arenite.errors import CheckFailedError, ContractError, MissingToolError, ModelError, OutputError, UsageError
+from arenite.labels import read_labels
+from arenite.progress import Progress
+from arenite.tflite_graph import Graph, Tensor
+from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples
+from arenite_converters.checks import refuse_wrong_meaning
+from arenite_converters.coreml.checking import (
+    CONTENT_METADATA,
+    LEAST,
+    PRECISION_METADATA,
+    Runner,
+    check_package,
+    real_values,
+    source_inputs,
+)
+from arenite_converters.coreml.compress import PRECISIONS, compressed
+from arenite_converters.coreml.mac import write_mac_folder
+from arenite_converters.coreml.program import Program, Reference
+from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
+from arenite_converters.coreml.source import Source, load_source
+from arenite_converters.coreml.input_statistics import InputStatistics, gather_statistics
+from arenite_converters.loaders import package_version
+from arenite_converters.meaning import settled_meaning
+from arenite_converters.quiet import quiet
+from arenite_converters.statistics import sqnr_db
+
+__all__ = ["convert_coreml"]
+
+Array = npt.NDArray[Any]
+_STATISTICS_SAMPLES, _TRIAL_SAMPLES = 64, 24
+# Shares of layers that may read float16 in `w8a8`, the noisiest inputs first, until calibration shows this much more
+# than the check asks for: other pictures are noisier.
+_KEPT_SHARES, _MARGIN_DB, _MARGIN_TOP1 = (0.0, 0.25, 0.5), 2.0, 0.03
+_FORM_ONLY = ("cast", "identity", "reshape", "squeeze", "expand_dims")
+
+
+def convert_coreml(
+    model: Any,
+    out: Path | str,
+    *,
+    calibration: CalibrationSource,
+    evaluation: CalibrationSource | None = None,
+    precision: str = "float16",
+    name: str | None = None,
+    normalisation: str | Normalisation | None = None,
+    colour: str | None = None,
+    crop: str = "none",
+    crop_fraction: float = 1.0,
+    filter: str = "bilinear",
+    orientation: str = "exif",
+    meaning: str | None = None,
+    labels: Sequence[str] | Path | str | None = None,
+    input_shape: Sequence[int] | None = None,
+    min_samples: int = 20,
+    min_sqnr_db: float | None = None,
+    min_top1: float | None = None,
+    verify_on_mac: bool = False,
+    progress: Progress | None = None,
+) -> CoreMlReport:
+    """Convert a trained model to an ML Program for iOS 17 and macOS 14, check it here, and write it with its contract.
+
+    With a `normalisation` the input is a picture of 8-bit values, which the program itself normalises. With labels and
+    probabilities the package is a classifier. Nothing is written unless every check passed.
+
+    Args:
+        model: .keras or .h5 file, SavedModel folder or .pt2 file; or a Keras model, a torch.nn.Module or an exported
+            program. One input, one output.
+        out: The .mlpackage to write; its folder must exist, an earlier package is replaced.
+        calibration: Samples; see `arenite_converters.calibration.read_samples`.
+        evaluation: Held-out samples for the check; by default the calibration samples.
+        precision: `float16`; `w8` (int8 weights); `w8a8` (and activations of 8 bits); `palettised` (6-bit weights).
+        name: As for `arenite_converters.convert`, and so `normalisation` to `input_shape`, `min_samples`. The input's
+            shape of a PyTorch model is channels first.
+        min_sqnr_db: Outputs noisier than this fail; by default 40 dB for float16, 20 for w8, 17 for the others.
+        min_top1: So does a smaller share of samples with the trained model's best class; by default .98, .9 and .89.
+            It is not looked at where the output is plain values.
+        verify_on_mac: Write a folder beside the package with a script and golden vectors that a Mac runs.
+        progress: Where to report.
+
+    Raises:
+        ModelError: The model cannot be loaded or converted.
+        UnsupportedOperatorError: coremltools or the executor lacks an operation; it is named.
+        UsageError: A sample or an argument is wrong; it is named.
+        ContractError: The contract's arguments contradict the model or the samples.
+        MissingToolError: coremltools or the model's framework is not installed.
+        CheckFailedError: The package is not good; every failed check is listed.
+        OutputError: It cannot be written.
+    """
+    if precision not in PRECISIONS:
+        raise UsageError(f"there is no precision '{precision}'", cure=f"Choose {', '.join(PRECISIONS)}.")
+    target = Path(out).resolve()
+    _check_target(target)
+    texts = read_labels(labels) if isinstance(labels, str | Path) else tuple(labels or ())
+    least = LEAST[precision]
+    limits = (least[0] if min_sqnr_db is None else min_sqnr_db, least[1] if min_top1 is None else min_top1)
+    options: dict[str, Any] = {
+        "normalisation": normalisation, "colour": colour, "crop": crop, "crop_fraction": crop_fraction,
+        "filter": filter, "orientation": orientation, "labels": texts,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="arenite-") as scratch:
+        job = _Job(Path(scratch), precision, limits, meaning, progress or Progress())
+        job.load(model, input_shape, name, options)
+        job.read(calibration, evaluation, min_samples)
+        job.build()
+        job.compress()
+        check = job.check()
+        return job.write(target, check, verify_on_mac)
+
+
+def _check_target(target: Path) -> None:
+    cure = "Give the path of a new .mlpackage in a folder that exists and can be written."
+    if target.suffix != ".mlpackage":
+        raise UsageError(f"the output must be named *.mlpackage, not {target.name!r}", cure=cure)
+    if target.exists() and not (target / "Manifest.json").is_file():
+        raise OutputError("the output is there already and is no package", where=str(target), cure=cure)
+    if not target.parent.is_dir():
+        raise OutputError("the output's folder does not exist", where=str(target.parent), cure=cure)
+    if not os.access(target.parent, os.W_OK):
+        raise OutputError("the output's folder cannot be written", where=str(target.parent), cure=cure)
+
+
+@dataclass
+class _Job:
+    """State of one conversion; each method is one step of it."""
+
+    scratch: Path
+    precision: str
+    limits: tuple[float, float]
+    meaning: str | None
+    progress: Progress
+    kept_float: tuple[str, ...] = ()
+
+    def load(self, model: Any, input_shape: Sequence[int] | None, name: str | None, options: dict[str, Any]) -> None:
+        """The trained model, and the contract as far as it is known before the conversion."""
+        with self.progress.step("load the trained model") as step:
+            with quiet():
+                self.source = load_source(model, input_shape)
+                shape = np.shape(self.source.run(np.zeros(self.source.shape, np.float32)))
+            step.note(self.source.loader)
+        given = self.source.shape
+        if options["normalisation"] is not None and self.source.channels_first and len(given) == 4:
+            given = (given[0], *given[2:], given[1])
+        tensors = tuple(Tensor(i, n, s, "float32", None, None) for i, (n, s) in enumerate((("input", given), ("", shape))))
+        self.graph = Graph(self.source.where, "", tensors, (), (0,), (1,), {})
+        self.options = {"name": name or Path(self.source.where).stem, **options}
+        self.contract = make_contract(self.graph, meaning=self.meaning or "values", **self.options)
+
+    def read(self, calibration: CalibrationSource, evaluation: CalibrationSource | None, min_samples: int) -> None:
+        """Samples, and what the trained model makes of those that the check compares."""
+        with self.progress.step("read calibration samples") as step:
+            self.samples = read_samples(
+                calibration, self.contract, what="calibration", min_samples=min_samples, step=step
+            )
+        held_out: SampleSet | None = None
+        if evaluation is not None:
+            with self.progress.step("read evaluation samples") as step:
+                held_out = read_samples(evaluation, self.contract, what="evaluation", min_samples=1, step=step)
+        self.held_out = held_out is not None and not held_out.shares(self.samples)
+        self.calibration = [real_values(s, self.contract) for s in self.samples.samples]
+        chosen = self.samples if held_out is None else held_out
+        self.compared = [real_values(s, self.contract) for s in chosen.samples]
+        self.references = self._references(self.compared)
+
+    def _references(self, samples: Sequence[Array]) -> list[Array]:
+        with quiet():
+            inputs = source_inputs(samples, self.source.channels_first, self.contract)
+            return [np.asarray(self.source.run(value), np.float32) for value in inputs]
+
+    def build(self) -> None:
+        """The float16 program, and the contract whole."""
+        with self.progress.step("convert to an ML Program"), quiet(), _named_failures(self.source.where):
+            self.float16 = _converted(self.source, self.contract, self._is_classifier())
+        path = self.scratch / "float16.mlpackage"
+        self.float16.save(str(path))
+        self.float16_bytes = _size(path)
+        file = read_package(path)
+        scores = next(feature.name for feature in file.outputs if feature.kind != "text")
+        runner = Runner(file, self.contract)
+        meaning = settled_meaning(
+            last_computing(runner.executor.program, scores), self.meaning, self.options["labels"], self.source.where
+        )
+        renamed = tuple(replace(t, name=n) for t, n in zip(self.graph.tensors, (file.inputs[0].name, scores), strict=True))
+        contract = make_contract(replace(self.graph, tensors=renamed), meaning=meaning, **self.options)
+        refuse_wrong_meaning(self.references, contract.outputs[0], self.source.where)
+        used = None if self.precision == "float16" else self.samples.calibration()
+        self.contract = replace(contract, calibration=used, tools=self._tools())
+        self.runner = Runner(file, self.contract)
+
+    def _is_classifier(self) -> bool:
+        return bool(self.options["labels"]) and self.meaning in (None, "probabilities")
+
+    def _tools(self) -> dict[str, str]:
+        packages = ("arenite", "numpy", "pillow", "coremltools", "tensorflow" if not self.source.channels_first else "torch")
+        tools = {package: package_version(package) for package in packages}
+        return {**tools, "loader": self.source.loader, "machine": platform.machine()}
+
+    def compress(self) -> None:
+        """The program in the precision that was asked for, stamped and saved."""
+        self.statistics: dict[str, InputStatistics] = {}
+        if self.precision != "float16":
+            chosen = self.calibration[:: -(-len(self.calibration) // _STATISTICS_SAMPLES)]
+            with self.progress.step("gather ranges", len(chosen)) as step:
+                self.statistics = gather_statistics(self.runner.executor, self._counted(chosen, step))
+        for share in _KEPT_SHARES if self.precision == "w8a8" else (0.0,):
+            noisy = sorted(self.statistics, key=lambda layer: -self.statistics[layer].noise())
+            self.kept_float = tuple(noisy[: round(share * len(noisy))])
+            self._save_compressed()
+            if self.precision != "w8a8" or share == _KEPT_SHARES[-1] or self._is_good():
+                break
+
+    def _counted(self, samples: Sequence[Array], step: Any) -> Iterator[Mapping[str, Array]]:
+        for sample in samples:
+            yield self.runner.inputs(sample)
+            step.advance()
+
+    def _save_compressed(self) -> None:
+        self.package = self.scratch / "out" / "model.mlpackage"
+        with self.progress.step(f"write {self.precision}"), quiet():
+            made = compressed(self.float16, self.precision, self.statistics, self.kept_float)
+            # coremltools says when it ran; the same model shall give the same package.
+            made.user_defined_metadata.pop("com.github.apple.coremltools.conversion_date", None)
+            made.user_defined_metadata[CONTRACT_METADATA] = self.contract.to_json()
+            made.user_defined_metadata[PRECISION_METADATA] = self.precision
+            made.save(str(self.package))
+            made.user_defined_metadata[CONTENT_METADATA] = content_digest(read_package(self.package))
+            made.save(str(self.package))
+
+    def _is_good(self) -> bool:
+        """On a few calibration samples the package is better than the check asks for."""
+        chosen = self.calibration[:: -(-len(self.calibration) // _TRIAL_SAMPLES)]
+        runner = Runner(read_package(self.package), self.contract)
+        with self.progress.step("try it", len(chosen)) as step:
+            found = []
+            for sample in chosen:
+                found.append(runner.run(sample).reshape(-1))
+                step.advance()
+        real, made = np.stack([r.reshape(-1) for r in self._references(chosen)]), np.stack(found)
+        same = float((real.argmax(axis=1) == made.argmax(axis=1)).mean())
+        least_db, least_top1 = self._limits()
+        return sqnr_db(real, made) >= least_db + _MARGIN_DB and same >= min(1.0, least_top1 + _MARGIN_TOP1)
+
+    def _limits(self) -> tuple[float, float]:
+        return (self.limits[0], 0.0) if self.contract.outputs[0].meaning == "values" else self.limits
+
+    def check(self) -> CoreMlCheck:
+        """The package, read back, against the trained model."""
+        with self.progress.step("check the package", len(self.compared)) as step:
+            check = check_package(
+                read_package(self.package), self.contract, self.compared, self.references, self._limits(),
+                self.held_out, step.advance,
+            )  # fmt: skip
+        failed = [f"{c.name}: {c.detail}" for c in check.checks if not c.passed]
+        if failed:
+            raise CheckFailedError(
+                "the Core ML package failed " + "; ".join(failed),
+                where=self.source.where,
+                cure="Nothing was written. Give more, and more varied, calibration samples, or another precision.",
+            )
+        return check
+
+    def write(self, target: Path, check: CoreMlCheck, verify_on_mac: bool) -> CoreMlReport:
+        """The package in its place, and the folder for a Mac beside it."""
+        folder = target.with_name(f"{target.stem}_on_mac") if verify_on_mac else None
+        try:
+            _put(self.package, target)
+            if folder is not None:
+                write_mac_folder(folder, target, self.contract, self.compared, self.references, self._limits())
+        except OSError as error:
+            raise OutputError(
+                f"cannot write the package ({error.strerror or error})",
+                where=str(target),
+                cure="Free some space or choose another folder.",
+            ) from error
+        return CoreMlReport(
+            path=str(target),
+            content_sha256=content_digest(read_package(target)),
+            package_bytes=_size(target),
+            float16_bytes=self.float16_bytes,
+            precision=self.precision,
+            loader=self.source.loader,
+            contract=self.contract,
+            check=replace(check, path=str(target)),
+            layers=len(self.statistics),
+            kept_float=self.kept_float,
+            unknown=UNKNOWN_OFF_A_MAC,
+            mac_folder=None if folder is None else str(folder),
+        )
+
+
+def _converted(source: Source, contract: Contract, classifier: bool) -> Any:
+    """coremltools' float16 model."""
+    ct = _coremltools()
+    picture = contract.input.picture
+    if picture is None:
+        inputs: Any = ct.TensorType(name=_input_name(source), shape=source.shape, dtype=np.float32)
+    else:
+        norm = picture.normalisation
+        alike = len(set(norm.std)) == 1
+        # Core ML's image input has one scale and a bias for each channel; other divisors are a layer's work.
+        source = source if alike else source.divided(norm.std)
+        divisor = norm.std[0] if alike else 1.0
+        bias = [-mean / divisor for mean in norm.mean]
+        layouts = {"RGB": ct.colorlayout.RGB, "BGR": ct.colorlayout.BGR, "GREY": ct.colorlayout.GRAYSCALE}
+        inputs = ct.ImageType(
+            name=_input_name(source),
+            shape=source.shape,
+            scale=norm.scale / divisor,
+            bias=bias if len(bias) > 1 else bias[0],
+            color_layout=layouts[picture.colour],
+        )
+    program = source.model.run_decompositions({}) if source.channels_first else [source.model]
+    return ct.convert(
+        program,
+        source=source.framework,
+        convert_to="mlprogram",
+        inputs=[inputs],
+        outputs=[ct.TensorType(dtype=np.float32)],
+        minimum_deployment_target=ct.target.iOS17,
+        compute_precision=ct.precision.FLOAT16,
+        classifier_config=ct.ClassifierConfig(_labels(contract)) if classifier else None,
+        skip_model_load=True,
+    )
+
+
+def _labels(contract: Contract) -> list[str]:
+    labels = list(contract.outputs[0].labels)
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise ContractError(
+            f"{len(twice)} labels name several classes, '{twice[0]}' for one, and a Core ML classifier answers by label",
+            cure="Make each label name one class.",
+        )
+    return labels
+
+
+def _input_name(source: Source) -> str:
+    return "image" if source.channels_first else str(source.model.inputs[0].name).split(":")[0]
+
+
+def _coremltools() -> Any:
+    try:
+        return import_module("coremltools")
+    except ImportError as error:
+        raise MissingToolError(
+            "coremltools, which makes ML Programs, is not installed", cure="pip install 'arenite[coreml]'"
+        ) from error
+
+
+@contextmanager
+def _named_failures(where: str) -> Iterator[None]:
+    """What coremltools raises, as an error that names the operation."""
+    try:
+        yield
+    except (MissingToolError, ContractError):
+        raise
+    except Exception as error:  # its frontends raise whatever they stumble over
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        named = next((line for line in lines if "op" in line.lower()), lines[0] if lines else type(error).__name__)
+        raise ModelError(
+            f"coremltools cannot convert the model ({named[:200]})",
+            where=where,
+            cure="Replace the operation that it names.",
+        ) from error
+
+
+def last_computing(program: Program, name: str) -> str:
+    """Kind of the operation that computes a value, behind those that only change its form."""
+    made_by = {output.name: op for op in program.operations for output in op.outputs}
+    op = made_by.get(name)
+    while op is not None and op.kind in (*_FORM_ONLY, "classify"):
+        x = op.inputs.get("x", op.inputs.get("probabilities"))
+        op = made_by.get(x.name) if isinstance(x, Reference) else None
+    return "" if op is None else op.kind
+
+
+def _size(package: Path) -> int:
+    return sum(file.stat().st_size for file in package.rglob("*") if file.is_file())
+
+
+def _put(package: Path, target: Path) -> None:
+    """Moves a package into its place; an earlier one stays until the new one is whole."""
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        shutil.copytree(package, fresh / "new")
+        if target.exists():
+            target.rename(fresh / "old")
+        (fresh / "new").rename(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

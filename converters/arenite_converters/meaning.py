@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model's scores mean, from what computes them last and what the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arenite.errors import ContractError
+
+__all__ = ["settled_meaning"]
+
+
+def settled_meaning(last: str, meaning: str | None, labels: Sequence[str], where: str) -> str:
+    """The meaning of the first output.
+
+    Args:
+        last: Kind of the operator that computes it, or ''.
+        meaning: What the user says; None when nothing.
+        labels: Of the classes, if any.
+        where: The model, for messages.
+
+    Raises:
+        ContractError: Model and user contradict each other, or nobody knows.
+    """
+    if last.lower() == "softmax":
+        if meaning not in (None, "values", "probabilities"):
+            raise ContractError(
+                f"the model ends in a softmax, so its output is probabilities, not {meaning}",
+                where=where,
+                cure="Leave meaning away, or give values for the plain numbers.",
+            )
+        return meaning or "probabilities"
+    if meaning is None and labels:
+        raise ContractError(
+            f"the model ends in {last or 'no operator'} and has labels, but what its scores mean is not given",
+            where=where,
+            cure="Give meaning: logits, probabilities or values.",
+        )
+    return meaning or "values"
