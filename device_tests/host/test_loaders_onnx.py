@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from arenite.errors import ModelError, UnsupportedOperatorError, UsageError
+from arenite.errors import AreniteError, ModelError, UnsupportedOperatorError, UsageError
 from arenite.tflite_graph import Graph
+from arenite_converters.loaders import load
+from arenite_converters.quiet import quiet
 from support.onnx_graphs import Array, imported, in_litert, node, onnx_model, random_input
 
 pytest.importorskip("onnxruntime", reason="ONNX models need onnx and onnxruntime: pip install 'arenite[onnx]'")
@@ -435,3 +438,35 @@ def test_ends_that_do_not_convert() -> None:
     model.graph.output.append(model.graph.output[0])
     with pytest.raises(ModelError, match="2 outputs"):
         imported(model)
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    """Whatever a few bytes become, the answer is a model or one of our errors."""
+    nodes = [
+        node("Conv", ["x", "k"], "c", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("MaxPool", ["c"], "m", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("Reshape", ["m", "s"], "f"),
+        node("Gemm", ["f", "w"]),
+    ]
+    constants = {"k": weights(2, 3, 3, 3), "s": np.array([1, -1]), "w": weights(8, 3)}
+    content = onnx_model(nodes, (1, 3, 8, 8), constants).SerializeToString()
+    outcomes = set()
+    for seed in range(200):
+        changed, path = damaged(content, seed), tmp_path / "damaged.onnx"
+        path.write_bytes(changed)
+        try:
+            with quiet():
+                load(path)
+            outcomes.add("loaded")
+        except AreniteError as error:
+            outcomes.add(type(error).__name__)
+    assert {"loaded", "ModelError", "UnsupportedOperatorError"} <= outcomes
+
+
+def damaged(content: bytes, seed: int) -> bytes:
+    """A few bytes changed; every seventh cut short."""
+    generator = np.random.default_rng(seed)
+    changed = bytearray(content)
+    for position in generator.integers(0, len(content), generator.integers(1, 6)):
+        changed[position] = generator.integers(0, 256)
+    return bytes(changed[: generator.integers(1, len(content))] if seed % 7 == 0 else changed)

@@ -68,9 +68,15 @@ def import_model(
         loader: What to call it.
         trained: The trained model itself, in its own order; by default the ONNX model in ONNX Runtime.
     """
-    model = fixed_model(model, input_shape, where)
-    graph = merge_pads(sink_transposes(read_onnx_graph(model, {*TABLE, *VANISHING}, where)))
-    imported = lower(graph, TABLE)
+    try:
+        model = fixed_model(model, input_shape, where)
+        graph = read_onnx_graph(model, {*TABLE, *VANISHING}, where)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # What the onnx package raises for types that do not exist and contents that do not fit their shapes.
+        raise ModelError(
+            f"the file contradicts itself ({first_line(error)})", where=where, cure="Export or copy it again."
+        ) from error
+    imported = lower(merge_pads(sink_transposes(graph)), TABLE)
     source = trained or _in_onnx_runtime(model, where)
     # Axis i of the source's input is axis back[i] of ours.
     back = [imported.input_order.index(axis) for axis in range(len(imported.input_order))]

@@ -131,8 +131,9 @@ def _drop_activation_quantisation(model: Any) -> None:
     helper = onnx_package().numpy_helper
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
-        if node.op_type == "Constant" and node.attribute[0].name == "value":
-            constants[node.output[0]] = node.attribute[0].t
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.name == "value":
+                constants[node.output[0]] = attribute.t
     known = set(constants)
     for node in model.graph.node:
         if all(name in known for name in node.input if name):
