@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from arenite.errors import MissingToolError
+from arenite_converters.flatbuffer import pack, schema, unpack
 
 __all__ = ["with_metadata"]
 
@@ -21,27 +19,14 @@ def with_metadata(model: bytes, entries: Mapping[str, bytes]) -> bytes:
         model: A TFLite file's bytes.
         entries: Name and content of each.
     """
-    schema = _schema()
-    flatbuffers = import_module("flatbuffers")
-    content = schema.ModelT.InitFromPackedBuf(model, 0)
+    content = unpack(model)
     content.metadata = [m for m in content.metadata or [] if m.name.decode() not in entries]
     for name, data in sorted(entries.items()):
-        buffer = schema.BufferT()
+        buffer = schema().BufferT()
         buffer.data = np.frombuffer(data, np.uint8)
         content.buffers.append(buffer)
-        entry = schema.MetadataT()
+        entry = schema().MetadataT()
         entry.name = name
         entry.buffer = len(content.buffers) - 1
         content.metadata.append(entry)
-    builder = flatbuffers.Builder(len(model) + sum(map(len, entries.values())) + 4096)
-    builder.Finish(content.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
-
-
-def _schema() -> Any:
-    try:
-        return import_module("ai_edge_litert.schema_py_generated")
-    except ImportError as error:
-        raise MissingToolError(
-            "writing a model's metadata needs ai-edge-litert", cure="pip install 'arenite[convert]'"
-        ) from error
+    return pack(content)
