@@ -15,22 +15,16 @@ from arenite.errors import AreniteError, MissingToolError, ModelError
 from arenite.tflite_graph import Graph, Operator, parse_graph
 from arenite_converters.correction import WEIGHTED
 from arenite_converters.flatbuffer import pack, unpack
-from arenite_converters.loaders import package_version, tensorflow
+from arenite_converters.loaders import tensorflow
 from arenite_converters.quiet import quiet
 
-__all__ = ["BACKENDS", "by_litert", "by_tensorflow", "litert_version"]
+__all__ = ["BACKENDS", "by_litert", "by_tensorflow"]
 
 Array = npt.NDArray[Any]
 BACKENDS = ("litert", "tensorflow")
-PACKAGE = "litert-quantizer"
+_PACKAGE = "litert-quantizer"
 # An eighth of int32's range: rounding, correction and a range that neighbours widen have room.
 _LARGEST_BIAS = 2**28
-
-
-def litert_version() -> str | None:
-    """Version of litert-quantizer; None when it is not installed."""
-    found = package_version(PACKAGE)
-    return None if found == "unknown" else found
 
 
 def by_litert(
@@ -58,7 +52,7 @@ def by_litert(
         recipes = import_module("litert_quantizer.recipe")
     except ImportError as error:
         raise MissingToolError(
-            f"{PACKAGE}, which quantises the model, is not installed", cure="pip install 'arenite[convert]'"
+            f"{_PACKAGE}, which quantises the model, is not installed", cure="pip install 'arenite[convert]'"
         ) from error
     chosen = _recipe(recipes, precision)
     nothing = [{**chosen[0], "algorithm_key": "no_quantize"}]
@@ -68,14 +62,15 @@ def by_litert(
     statistics = None
     if precision in ("int8", "int16x8"):
         bounds = _weight_bounds(parse_graph(content), ranges) if precision == "int8" else {}
-        statistics = {name: _statistic(*extent) for name, extent in (*ranges.items(), *bounds.items())}
+        statistics = {name: _statistic(low, high) for name, (low, high) in ranges.items()}
+        statistics.update({name: _statistic(low, high) for name, (low, high) in bounds.items()})
     try:
         with quiet():
             done = quantizer.quantize(statistics, enable_progress_bar=False, enable_progress_report=False)
     except Exception as error:  # whatever the library raises
         line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         cure = "Keep the operator that it names float (keep_float), or try the other backend."
-        raise ModelError(f"{PACKAGE} cannot quantise the model ({line[:200]})", cure=cure) from error
+        raise ModelError(f"{_PACKAGE} cannot quantise the model ({line[:200]})", cure=cure) from error
     return pack(unpack(bytes(done.quantized_model)))
 
 

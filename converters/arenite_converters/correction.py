@@ -35,8 +35,8 @@ Array = npt.NDArray[Any]
 WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _SAME = 0
 # More of either changes little and costs time: samples that pass the network, rows of a layer's least squares.
-_SAMPLES = 128
-_ROWS = 16384
+_SAMPLES = 64
+_ROWS = 8192
 # Share of the mean diagonal that is added to the Hessian, so that directions seen rarely change little.
 _DAMPING = 0.1
 _BLOCK = 64
@@ -61,7 +61,7 @@ def corrected(
     original: bytes,
     samples: Sequence[npt.NDArray[np.float32]],
     *,
-    rounding: bool = True,
+    rounding: bool = False,
     bias: bool = True,
     step: Step | None = None,
 ) -> bytes:
@@ -72,7 +72,7 @@ def corrected(
     Args:
         quantised: TFLite with INT8 weights.
         original: Float TFLite that it was made from.
-        samples: Calibration inputs in real values; 128 of them, evenly spread, are used.
+        samples: Calibration inputs in real values; 64 of them, evenly spread, are used.
         rounding: Round weights by least squares.
         bias: Take out each channel's mean error.
         step: Told about each layer.
@@ -146,7 +146,8 @@ def _bias(layer: _Layer, original: Graph, target: Tensor, shift: Array) -> Array
     limits = np.iinfo(target.dtype)
     steps = (shift + (0.0 if trained is None else trained.reshape(-1))) / np.asarray(target.quantisation.scales)
     # float64 has no value at int64's end.
-    return np.clip(np.round(steps), max(limits.min, -(2**62)), min(limits.max, 2**62)).astype(target.dtype)
+    whole: Array = np.clip(np.round(steps), max(limits.min, -(2**62)), min(limits.max, 2**62))
+    return whole.astype(target.dtype)
 
 
 def _rounded(weights: Array, scales: Array, hessian: Array) -> Array:
@@ -243,8 +244,7 @@ def _windows(operator: Operator, shape: tuple[int, ...], values: Array, fill: in
         before = missing // 2 if options["padding"] == _SAME else 0
         padding.append((before, missing - before if options["padding"] == _SAME else 0))
     padded = np.pad(values[0], (*padding, (0, 0)), constant_values=fill)
-    windows = sliding_window_view(padded, tuple(reach), axis=(0, 1))
-    kept = windows[
-        :: options["stride_h"], :: options["stride_w"], :, :: options["dilation_h_factor"], :: options["dilation_w_factor"]
-    ]
-    return kept.transpose(0, 1, 3, 4, 2)
+    windows: Any = sliding_window_view
+    found: Array = windows(padded, reach, axis=(0, 1))[:: options["stride_h"], :: options["stride_w"]]
+    dilated: Array = found[..., :: options["dilation_h_factor"], :: options["dilation_w_factor"]]
+    return np.asarray(dilated.transpose(0, 1, 3, 4, 2))

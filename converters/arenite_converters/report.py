@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from arenite.contract import Contract
+from arenite_converters.quantisation import Quantisation
 
 __all__ = ["Agreement", "Check", "ConversionReport", "TensorQuality"]
 
@@ -73,6 +74,7 @@ class ConversionReport:
         engine_difference: Largest difference in output steps between the host engine and the golden
             authority; None when tflite-micro is not installed, so that the file holds no golden vectors.
         checks: All passed, or there would be no file.
+        quantisation: How it was quantised.
     """
 
     path: str
@@ -86,3 +88,4 @@ class ConversionReport:
     tensors_compared: int
     engine_difference: int | None
     checks: tuple[Check, ...]
+    quantisation: Quantisation

@@ -19,6 +19,7 @@ from arenite.preprocess import pictures_in
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.energy_report import EnergyReport
+    from arenite_converters import QuantiseOptions
 
 __all__ = ["bench", "build", "bundle", "compare", "convert", "doctor", "energy", "inspect", "skew", "verify"]
 
@@ -35,10 +36,19 @@ def convert(arguments: argparse.Namespace) -> int:
         calibration=_samples(arguments.calibration),
         evaluation=_samples(arguments.evaluation),
         labels=read_labels(arguments.labels) if arguments.labels else (),
+        quantisation=_quantisation(arguments),
         progress=_progress(),
         **{name: value for name, value in chosen.items() if value is not None},
     )
     return _show(arguments, report, _text.conversion)
+
+
+def _quantisation(arguments: argparse.Namespace) -> QuantiseOptions:
+    from arenite_converters import QuantiseOptions
+
+    names = ("io", "backend", "ranges", "rounding", "bias_correction", "equalise", "keep_float", "max_drop", "search")
+    chosen = {"precision": arguments.quantise, **{name: getattr(arguments, name) for name in names}}
+    return QuantiseOptions(**{name: value for name, value in chosen.items() if value is not None})
 
 
 def inspect(arguments: argparse.Namespace) -> int:
