@@ -47,23 +47,39 @@ _SMALLEST_SCALE = float(np.finfo(np.float32).tiny)
 _LARGEST_SCALE = 1e30
 
 
-def check_graph(graph: Graph) -> list[Check]:
-    """Checks that need no run: types, scales, biases."""
-    floats = float_operators(graph)
+def check_graph(graph: Graph, dtype: str = "int8", kept: Sequence[str] | None = ()) -> list[Check]:
+    """Checks that need no run: types, scales, biases.
+
+    Args:
+        graph: The quantised model.
+        dtype: Type that input and output should have.
+        kept: Names of what the layers write that may be float; None when all may.
+    """
+    floats = () if kept is None else _unwanted(graph, kept)
     ends = [graph.tensors[i] for i in (*graph.inputs, *graph.outputs)]
     return [
         _check(
             "no operator stayed float", not floats, ", ".join(floats) or f"{len(graph.operators)} operators"
         ),
         _check(
-            "input and output are int8",
-            all(t.dtype == "int8" for t in ends),
+            f"input and output are {dtype}",
+            all(t.dtype == dtype for t in ends),
             ", ".join(f"{t.name} {t.dtype}" for t in ends),
         ),
         _list_check("every scale is above 0 and finite", graph, _bad_scale),
         _list_check("no bias overflows int32", graph, _overflowing),
         _check_multipliers(graph),
     ]
+
+
+def _unwanted(graph: Graph, kept: Sequence[str]) -> tuple[str, ...]:
+    """Float operators, less the kept ones and the steps between them and the integers."""
+    wanted = {
+        f"{op.index} {op.kind}"
+        for op in graph.operators
+        if kept and (op.kind in ("QUANTIZE", "DEQUANTIZE") or graph.tensors[op.outputs[0]].name in kept)
+    }
+    return tuple(found for found in float_operators(graph) if found not in wanted)
 
 
 def _check(name: str, passed: bool, detail: str) -> Check:

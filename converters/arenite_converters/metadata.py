@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 
 import numpy as np
 
-from arenite_converters.tflite_builder import tflite_schema
+from arenite_converters.flatbuffer import pack, schema, unpack
 
 __all__ = ["with_metadata"]
 
@@ -20,9 +19,7 @@ def with_metadata(model: bytes, entries: Mapping[str, bytes | None]) -> bytes:
         model: A TFLite file's bytes.
         entries: Name and content of each; None removes it.
     """
-    schema = tflite_schema()
-    flatbuffers = import_module("flatbuffers")
-    content = schema.ModelT.InitFromPackedBuf(model, 0)
+    content = unpack(model)
     metadata = {entry.name.decode(): entry for entry in content.metadata or []}
     used = {tensor.buffer for graph in content.subgraphs for tensor in graph.tensors or []}
     for name, data in sorted(entries.items()):
@@ -32,12 +29,10 @@ def with_metadata(model: bytes, entries: Mapping[str, bytes | None]) -> bytes:
         if data is None:
             continue
         if entry is None or entry.buffer in used:
-            entry = schema.MetadataT()
+            entry = schema().MetadataT()
             entry.name, entry.buffer = name.encode(), len(content.buffers)
-            content.buffers.append(schema.BufferT())
+            content.buffers.append(schema().BufferT())
         content.buffers[entry.buffer].data = np.frombuffer(data, np.uint8)
         metadata[name] = entry
     content.metadata = list(metadata.values())
-    builder = flatbuffers.Builder(len(model) + sum(len(data or b"") for data in entries.values()) + 4096)
-    builder.Finish(content.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
+    return pack(content)

@@ -13,6 +13,7 @@ from typing import Any
 from arenite.contract import Normalisation
 from arenite.errors import OutputError, UsageError
 from arenite_converters.pipeline import convert
+from arenite_converters.quantisation import QuantiseOptions
 from arenite_converters.report import ConversionReport, Recipe, Repeat
 
 __all__ = ["FORMAT", "convert_again", "read_recipe", "save_recipe"]
@@ -79,7 +80,7 @@ def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> Conver
     if unknown:
         cure = f"It was made by arenite {first.versions.get('arenite', 'of another version')}: take that version."
         raise UsageError(f"the recipe has an argument '{unknown[0]}' that is unknown", where=str(recipe), cure=cure)
-    arguments = {**{name: _argument(value) for name, value in first.arguments.items()}, **changes}
+    arguments = {**{name: _argument(name, value) for name, value in first.arguments.items()}, **changes}
     for name in _SAMPLES:
         if name in first.samples_sha256 and arguments.get(name) is None:
             what = f"the recipe's {name} was given as values, which it cannot hold"
@@ -89,7 +90,9 @@ def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> Conver
     return replace(report, repeat=Repeat(report.model_sha256 == first.result_sha256, differences))
 
 
-def _argument(value: Any) -> Any:
+def _argument(name: str, value: Any) -> Any:
+    if name == "quantisation" and isinstance(value, dict):
+        return QuantiseOptions(**{**value, "keep_float": tuple(value["keep_float"])})
     if isinstance(value, dict) and value.keys() == {"scale", "mean", "std"}:
         return Normalisation(value["scale"], tuple(value["mean"]), tuple(value["std"]))
     return value

@@ -10,6 +10,7 @@ from typing import Any
 from arenite.contract import Contract
 from arenite.labels import Label
 from arenite.tflite_graph import printable
+from arenite_converters.quantisation import Quantisation
 
 __all__ = [
     "Agreement",
@@ -238,6 +239,7 @@ class ConversionReport:
         engine_difference: Largest difference in output steps between the host engine and the golden
             authority; None when tflite-micro is not installed, so that the file holds no golden vectors.
         checks: All passed, or there is no file.
+        quantisation: How it was quantised.
         cautions: What may be wrong all the same.
         serving: Serving samples against calibration, when some were given.
         sensitivity: What each layer costs, when that was computed.
@@ -257,6 +259,7 @@ class ConversionReport:
     worst_pictures: tuple[PictureQuality, ...]
     engine_difference: int | None
     checks: tuple[Check, ...]
+    quantisation: Quantisation
     cautions: tuple[Caution, ...]
     serving: ServingDrift | None
     sensitivity: tuple[LayerSensitivity, ...]

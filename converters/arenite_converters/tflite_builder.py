@@ -4,29 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from arenite.errors import MissingToolError
+from arenite_converters.flatbuffer import pack, schema
 
-__all__ = ["ModelBuilder", "tflite_schema"]
-
-
-def tflite_schema() -> Any:
-    """The classes of TFLite's flatbuffer schema.
-
-    Raises:
-        MissingToolError: ai-edge-litert, which brings them, is not installed.
-    """
-    try:
-        return import_module("ai_edge_litert.schema_py_generated")
-    except ImportError as error:
-        raise MissingToolError(
-            "writing a TFLite model needs ai-edge-litert", cure="pip install 'arenite[convert]'"
-        ) from error
+__all__ = ["ModelBuilder"]
 
 
 class ModelBuilder:
@@ -41,7 +26,7 @@ class ModelBuilder:
     """
 
     def __init__(self) -> None:
-        self._schema = tflite_schema()
+        self._schema = schema()
         self._buffers: list[Any] = [self._buffer(None)]
         self._tensors: list[Any] = []
         self._operators: list[Any] = []
@@ -138,9 +123,7 @@ class ModelBuilder:
         model.metadata = self._metadata
         if signature is not None:
             model.signatureDefs = [self._signature(signature, inputs, outputs)]
-        packer = import_module("flatbuffers").Builder(1024)
-        packer.Finish(model.Pack(packer), b"TFL3")
-        return bytes(packer.Output())
+        return pack(model)
 
     def _constant(self, name: str, shape: tuple[int, ...], dtype: str, data: npt.NDArray[Any] | None) -> int:
         if data is None:

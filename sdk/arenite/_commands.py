@@ -20,7 +20,7 @@ from arenite.preprocess import pictures_in
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.energy_report import EnergyReport
-    from arenite_converters import ConversionReport
+    from arenite_converters import ConversionReport, QuantiseOptions
 
 __all__ = [
     "bench",
@@ -51,6 +51,7 @@ def convert(arguments: argparse.Namespace) -> int:
     """`arenite convert MODEL -o FILE --calibration PATH...`: exit 1 when a recipe gives other bytes for no reason."""
     _check_writable(*arguments.report, arguments.save_recipe)
     options = {**_chosen(arguments, *_CONVERT), **{name: _samples(getattr(arguments, name)) for name in _SAMPLES}}
+    options["quantisation"] = _quantisation(arguments)
     options = {name: value for name, value in options.items() if value is not None}
     missing = [option for option, name in _NEEDED.items() if getattr(arguments, name) is None]
     if missing and arguments.recipe is None:
@@ -93,6 +94,16 @@ def _chosen(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options that were given."""
     given = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _quantisation(arguments: argparse.Namespace) -> QuantiseOptions | None:
+    from arenite_converters import QuantiseOptions
+
+    names = ("io", "backend", "ranges", "rounding", "bias_correction", "equalise", "keep_float", "max_drop", "search")
+    chosen = _chosen(arguments, *names)
+    if arguments.quantise is not None:
+        chosen["precision"] = arguments.quantise
+    return QuantiseOptions(**chosen) if chosen else None
 
 
 def inspect(arguments: argparse.Namespace) -> int:

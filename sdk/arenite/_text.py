@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arenite.serving_skew import Difference, SkewReport
     from arenite_codegen import BundleReport
     from arenite_codegen.build import BuildReport
-    from arenite_converters import ConversionReport, ModelComparison
+    from arenite_converters import ConversionReport, ModelComparison, Quantisation, QuantiseOptions
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.report import Agreement
 
@@ -158,6 +158,7 @@ def conversion(report: ConversionReport) -> list[str]:
         f"model      {printable(report.path)}",
         f"size       {report.file_bytes:,} bytes, {report.float_bytes:,} in float",
         f"loaded by  {report.loader}",
+        *_quantisation(report.quantisation),
         *_agreement(agreement, held_out),
     ]
     lines += [f"worst      {t.label}: {t.sqnr_db:.1f} dB" for t in report.worst_tensors[:3]]
@@ -211,8 +212,31 @@ def model_comparison(report: ModelComparison) -> list[str]:
     return lines + [f"{'ok' if c.passed else 'NO':11}{c.name}: {c.detail}" for c in report.checks]
 
 
+def _quantisation(done: Quantisation) -> list[str]:
+    options = done.options
+    steps = [f"{options.precision}, {options.ends} in and out"]
+    if options.is_integer:
+        steps.append(f"{options.estimator} ranges")
+        switches = ("equalise", "rounding", "bias_correction")
+        steps += [name.replace("_", " ") for name in switches if getattr(options, name)]
+    lines = [f"quantised  {', '.join(steps)}; by {done.backend}"]
+    for trial in done.trials:
+        got = f"top-1 {trial.fidelity.top1:.3f}, {trial.fidelity.sqnr_db:.1f} dB"
+        lines.append(f"tried      {_setting(trial.options)}: {got}")
+    if done.kept_float:
+        lines.append(f"float      {len(done.kept_float)} layers: {printable(', '.join(done.kept_float))}")
+    return [*lines, f"runs on    {done.runs_on}"]
+
+
+def _setting(options: QuantiseOptions) -> str:
+    switches = ("equalised" if options.equalise else "", "rounding" if options.rounding else "")
+    return ", ".join(filter(None, (options.estimator, *switches)))
+
+
 def _golden(report: ConversionReport) -> str:
     golden = report.contract.golden
+    if golden is None and not report.quantisation.is_full_integer:
+        return "none: float operators differ from machine to machine"
     if golden is None:
         return "none: tflite-micro is not installed (pip install 'arenite[firmware]')"
     return f"{golden.count} vectors by {golden.authority}"

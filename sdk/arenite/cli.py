@@ -228,7 +228,7 @@ def _seconds(text: str) -> float:
 
 
 def _add_convert(commands: Any) -> None:
-    text = "Convert a trained model to full-INT8 TFLite with its contract inside."
+    text = "Convert a trained model to quantised TFLite with its contract inside."
     parser = _command(commands, "convert", text)
     sources = ".keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or package.module:factory of PyTorch"
     parser.add_argument("source", metavar="MODEL", nargs="?", help=f"{sources} (default: the recipe's)")
@@ -259,6 +259,7 @@ def _add_contract_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--crop-fraction", type=float, metavar="F", help="part of a centre crop that is kept")
     _add_choice(parser, "--filter", FILTERS, "resize filter (default: bilinear)")
     _add_choice(parser, "--meaning", CLASS_MEANINGS, "of the output (default: known by itself after a softmax)")
+    _add_quantising(parser)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
@@ -268,7 +269,34 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-top1", type=float, metavar="SHARE", help=share)
 
 
-def _add_choice(parser: argparse.ArgumentParser, option: str, choices: Sequence[str], text: str) -> None:
+def _add_quantising(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("quantising")
+    _add_choice(group, "--quantise", ("int8", "int16x8", "float16", "dynamic"), "precision (default: int8)")
+    _add_choice(group, "--io", ("int8", "uint8"), "type of input and output of an int8 model (default: int8)")
+    backends = ("litert", "tensorflow")
+    _add_choice(group, "--backend", backends, "library (default: litert; tensorflow where that leaves float)")
+    estimators = ("min-max", "percentile", "mse", "entropy")
+    _add_choice(group, "--ranges", estimators, "estimator of the activations' ranges (default: percentile)")
+    switches = (
+        ("rounding", "round weights by least squares (default: no)"),
+        ("bias-correction", "take each channel's mean error out (default: yes)"),
+        ("equalise", "equalise the channels of neighbouring layers first (default: no)"),
+    )
+    for name, text in switches:
+        group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, help=text)
+    kept = "layers that stay float: first, last or parts of names, with commas between"
+    group.add_argument("--keep-float", type=_names, metavar="NAMES", help=kept)
+    drop = "keep the most sensitive layers float until at most this percentage of the answers changes"
+    group.add_argument("--max-drop", type=float, metavar="PERCENT", help=drop)
+    search = "try several settings, take the one that agrees best with float"
+    group.add_argument("--search", action="store_true", default=None, help=search)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _add_choice(parser: argparse._ActionsContainer, option: str, choices: Sequence[str], text: str) -> None:
     parser.add_argument(option, choices=choices, metavar="NAME", help=f"{text}: {', '.join(choices)}")
 
 

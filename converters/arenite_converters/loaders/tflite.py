@@ -13,7 +13,7 @@ import numpy.typing as npt
 from arenite.errors import ModelError, UsageError
 from arenite.tflite_graph import Graph, read_graph
 from arenite_converters.float_model import FloatModel, dims, first_line, package_version, several
-from arenite_converters.loaders.tflite_rewrites import dequantised, signed
+from arenite_converters.loaders.tflite_rewrites import dequantised
 
 __all__ = ["load_tflite"]
 
@@ -46,7 +46,7 @@ def load_tflite(path: Path, input_shape: Sequence[int] | None) -> FloatModel:
     loader = f"{kind} TFLite, ai-edge-litert {package_version('ai-edge-litert')}"
     content = path.read_bytes()
     quantised = content if kind == "INT8" else None
-    content = signed(content if quantised is None else dequantised(content, graph))
+    content = content if quantised is None else dequantised(content, graph)
     return FloatModel(content, shape, loader, _in_litert(content, str(path)), quantised=quantised)
 
 

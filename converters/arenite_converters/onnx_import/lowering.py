@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import UnsupportedOperatorError
+from arenite_converters.flatbuffer import schema
 from arenite_converters.onnx_import.axes import Order, Shuffle, channel_last, natural, same_bytes
 from arenite_converters.onnx_import.graph import Node, OnnxGraph
-from arenite_converters.tflite_builder import ModelBuilder, tflite_schema
+from arenite_converters.tflite_builder import ModelBuilder
 
 __all__ = ["Imported", "Lowering", "Value", "lower"]
 
@@ -79,7 +80,7 @@ class Lowering:
         self.graph = graph
         self.builder = ModelBuilder()
         self.values: dict[str, Value] = {}
-        self._schema = tflite_schema()
+        self._schema = schema()
         self._absorbed: set[int] = set()
         self._readers: dict[str, list[Node]] = {}
         self._names: Counter[str] = Counter()
