@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport, ModelComparison
     from arenite_converters.contract_edit import ContractEdit
+    from arenite_converters.coreml import CoreMlReport
 
 __version__ = "0.1.0"
 
@@ -262,14 +263,19 @@ def open(
     )
 
 
-def convert(model: Path | str, out: Path | str, **options: Any) -> ConversionReport:
-    """Convert a trained model to full-INT8 TFLite with its contract inside.
+def convert(model: Any, out: Path | str, **options: Any) -> ConversionReport | CoreMlReport:
+    """Convert a trained model to full-INT8 TFLite, or to a Core ML package, with its contract inside.
 
     Args:
         model: .keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or `package.module:factory` of PyTorch.
-        out: The .tflite file to write.
-        options: See `arenite_converters.convert`; `calibration` is required.
+        out: The .tflite file or the .mlpackage to write.
+        options: See `arenite_converters.convert`, for a package `arenite_converters.coreml.convert_coreml`;
+            `calibration` is required.
     """
+    if Path(out).suffix == ".mlpackage":
+        from arenite_converters.coreml import convert_coreml
+
+        return convert_coreml(model, out, **options)
     from arenite_converters import convert as convert_model
 
     return convert_model(model, out, **options)

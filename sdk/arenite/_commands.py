@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ _YES, _NO = 0, 1
 _CONTRACT = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "labels")
 _CONVERT = (*_CONTRACT, "input_shape", "signature", "weights", "min_sqnr_db", "min_top1")
 _SAMPLES = ("calibration", "evaluation", "serving_sample")
+_ONLY_TFLITE = ("serving_sample", "recipe", "save_recipe", "report")
+_ONLY_COREML = ("precision", "verify_on_mac")
 _NEEDED = {"MODEL": "source", "--calibration": "calibration"}
 
 
@@ -56,6 +58,9 @@ def convert(arguments: argparse.Namespace) -> int:
     missing = [option for option, name in _NEEDED.items() if getattr(arguments, name) is None]
     if missing and arguments.recipe is None:
         raise UsageError(f"{' and '.join(missing)} must be given", cure="Give it, or a --recipe that holds it.")
+    if Path(arguments.out).suffix == ".mlpackage":
+        return _convert_coreml(arguments, options)
+    _refuse(arguments, _ONLY_COREML, "an .mlpackage")
     try:
         report = _converted(arguments, options)
     except CheckFailedError as error:
@@ -70,6 +75,22 @@ def convert(arguments: argparse.Namespace) -> int:
     _show(arguments, report, _text.conversion)
     repeat = report.repeat
     return _YES if repeat is None or repeat.identical or repeat.differences else _NO
+
+
+def _convert_coreml(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
+    """`arenite convert MODEL -o FILE.mlpackage`."""
+    _refuse(arguments, _ONLY_TFLITE, "a .tflite file")
+    options |= _chosen(arguments, *_ONLY_COREML)
+    report = arenite.convert(arguments.source, arguments.out, progress=_progress(), **options)
+    return _show(arguments, report, _text.coreml)
+
+
+def _refuse(arguments: argparse.Namespace, names: Sequence[str], wanted: str) -> None:
+    """Options that another kind of output has."""
+    for name in names:
+        if getattr(arguments, name):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} belongs to {wanted}", where=arguments.out, cure=f"Leave {option} away.")
 
 
 def _converted(arguments: argparse.Namespace, options: dict[str, Any]) -> ConversionReport:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport, ModelComparison, Quantisation, QuantiseOptions
     from arenite_converters.contract_edit import ContractEdit
+    from arenite_converters.coreml import CoreMlReport
     from arenite_converters.report import Agreement
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "contract_check",
     "contract_edit",
     "conversion",
+    "coreml",
     "diagnosis",
     "energy",
     "inspection",
@@ -174,6 +176,23 @@ def conversion(report: ConversionReport) -> list[str]:
     for caution in report.cautions:
         lines += [f"CAUTION    {printable(caution.name)}: {printable(caution.detail)}", f"           {caution.cure}"]
     return lines + _repeat(report)
+
+
+def coreml(report: CoreMlReport) -> list[str]:
+    """What `arenite convert` prints of a Core ML package."""
+    agreement = report.check.agreement
+    eight = report.layers - len(report.kept_float)
+    lines = [
+        f"package    {printable(report.path)}",
+        f"size       {report.package_bytes:,} bytes, {report.float16_bytes:,} in float16",
+        f"precision  {report.precision}" + (f", {eight} of {report.layers} layers read 8 bits" if report.kept_float else ""),
+        f"loaded by  {report.loader}",
+        *_agreement(agreement, ", held out" if agreement.held_out else ", not held out"),
+        f"checks     {sum(c.passed for c in report.check.checks)} of {len(report.check.checks)} passed",
+    ]
+    lines += [f"unknown    {text}" for text in report.unknown]
+    mac = "" if report.mac_folder is None else f"on a Mac: python {printable(report.mac_folder)}/verify_on_mac.py"
+    return [*lines, *([f"next       {mac}"] if mac else [])]
 
 
 def _agreement(agreement: Agreement, held_out: str) -> list[str]:

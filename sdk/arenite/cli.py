@@ -28,6 +28,7 @@ from arenite._reports import print_json
 from arenite._text import printable
 from arenite.comparison import STATISTICS
 from arenite.contract import CLASS_MEANINGS, COLOURS, CROPS, FILTERS, NORMALISATIONS
+from arenite.coreml_package import PRECISIONS as COREML_PRECISIONS
 from arenite.engines import ENGINES
 from arenite.errors import AreniteError, OutputError, UsageError
 from arenite.machine import installed_version
@@ -228,11 +229,11 @@ def _seconds(text: str) -> float:
 
 
 def _add_convert(commands: Any) -> None:
-    text = "Convert a trained model to quantised TFLite with its contract inside."
+    text = "Convert a trained model to quantised TFLite or to a Core ML package, with its contract inside."
     parser = _command(commands, "convert", text)
     sources = ".keras, .h5, .onnx, .tflite or .pt2 file, SavedModel folder, or package.module:factory of PyTorch"
     parser.add_argument("source", metavar="MODEL", nargs="?", help=f"{sources} (default: the recipe's)")
-    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file to write")
+    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the .tflite file or .mlpackage to write")
     samples = "a picture, a folder of them, or an .npy or .npz file; repeat the option for several"
     parser.add_argument("--calibration", action="append", metavar="PATH", help=samples)
     parser.add_argument("--evaluation", action="append", metavar="PATH", help=f"held out: {samples}")
@@ -247,6 +248,9 @@ def _add_convert(commands: Any) -> None:
     report = "write the report as a page, or as JSON when it is named *.json; repeat the option for both"
     parser.add_argument("--report", action="append", default=[], metavar="FILE", help=report)
     parser.add_argument("--save-recipe", metavar="FILE", help="write the whole choice as JSON")
+    _add_choice(parser, "--precision", COREML_PRECISIONS, "of an .mlpackage (default: float16)")
+    mac = "write a script and golden vectors beside an .mlpackage, for a Mac to run"
+    parser.add_argument("--verify-on-mac", action="store_true", help=mac)
     recipe = "run such a file again; options given beside it take the place of its own"
     parser.add_argument("--recipe", metavar="FILE", help=recipe)
 

@@ -27,9 +27,20 @@ from arenite.contract import CONTRACT_METADATA, Contract, Normalisation
 from arenite.errors import ModelError
 from arenite.tflite_graph import Graph, Tensor, printable
 
-__all__ = ["CoreMlFile", "Feature", "content_digest", "coreml_metadata", "eight_bit", "parsed", "read_coreml", "read_package"]
+__all__ = [
+    "CoreMlFile",
+    "Feature",
+    "PRECISIONS",
+    "content_digest",
+    "coreml_metadata",
+    "eight_bit",
+    "parsed",
+    "read_coreml",
+    "read_package",
+]
 
 Array = npt.NDArray[Any]
+PRECISIONS = ("float16", "w8", "w8a8", "palettised")
 _Read = TypeVar("_Read")
 _DESCRIPTION, _PROGRAM = 2, 502
 _INPUTS, _OUTPUTS, _METADATA, _USER_DEFINED, _TYPE = 1, 10, 100, 100, 3
@@ -112,8 +123,8 @@ def _read(path: Path) -> CoreMlFile:
     metadata = fields(description[_METADATA][0]) if _METADATA in description else {}
     return CoreMlFile(
         path=path,
-        inputs=tuple(_feature(fields(entry)) for entry in description[_INPUTS]),
-        outputs=tuple(_feature(fields(entry)) for entry in description[_OUTPUTS]),
+        inputs=tuple(_feature(fields(entry)) for entry in description.get(_INPUTS, [])),
+        outputs=tuple(_feature(fields(entry)) for entry in description.get(_OUTPUTS, [])),
         metadata={text(entry, 1): text(entry, 2) for entry in map(fields, metadata.get(_USER_DEFINED, []))},
         program=model[_PROGRAM][0] if _PROGRAM in model else None,
         weights=weights.read_bytes() if weights.is_file() else b"",

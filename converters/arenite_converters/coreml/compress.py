@@ -21,12 +21,11 @@ import numpy.typing as npt
 
 from arenite_converters.coreml.input_statistics import LAYERS, InputStatistics
 
-__all__ = ["PRECISIONS", "compressed", "int8_weights", "palette"]
+__all__ = ["compressed", "int8_weights", "palette"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Layer = Callable[[Any, Any], Mapping[str, Any]]
-PRECISIONS = ("float16", "w8", "w8a8", "palettised")
 _PALETTE_BITS = 6
 # A smaller weight costs more as a palette with its table than as it is.
 _LEAST_WEIGHTS = 2048
@@ -41,7 +40,7 @@ def compressed(
 
     Args:
         model: coremltools' MLModel, float16.
-        precision: One of `PRECISIONS`.
+        precision: One of `arenite.coreml_package.PRECISIONS`.
         statistics: Of the layers' inputs, by the layer's name.
         keep_float: Layers that read float16 in `w8a8` too.
     """

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.contract import CONTRACT_METADATA, Contract, Normalisation, make_contract
-from arenite.coreml_package import content_digest, read_package
+from arenite.coreml_package import PRECISIONS, content_digest, read_package
 from arenite.errors import CheckFailedError, ContractError, MissingToolError, ModelError, OutputError, UsageError
 from arenite.labels import read_labels
 from arenite.progress import Progress
@@ -34,7 +34,7 @@ from arenite_converters.coreml.checking import (
     real_values,
     source_inputs,
 )
-from arenite_converters.coreml.compress import PRECISIONS, compressed
+from arenite_converters.coreml.compress import compressed
 from arenite_converters.coreml.mac import write_mac_folder
 from arenite_converters.coreml.program import Program, Reference
 from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
@@ -72,6 +72,8 @@ def convert_coreml(
     meaning: str | None = None,
     labels: Sequence[str] | Path | str | None = None,
     input_shape: Sequence[int] | None = None,
+    signature: str | None = None,
+    weights: Path | str | None = None,
     min_samples: int = 20,
     min_sqnr_db: float | None = None,
     min_top1: float | None = None,
@@ -84,14 +86,14 @@ def convert_coreml(
     probabilities the package is a classifier. Nothing is written unless every check passed.
 
     Args:
-        model: .keras or .h5 file, SavedModel folder or .pt2 file; or a Keras model, a torch.nn.Module or an exported
-            program. One input, one output.
+        model: .keras, .h5 or .pt2 file, SavedModel folder, `package.module:factory` of PyTorch; or a Keras model, a
+            torch.nn.Module or an exported program. One input, one output.
         out: The .mlpackage to write; its folder must exist, an earlier package is replaced.
         calibration: Samples; see `arenite_converters.calibration.read_samples`.
         evaluation: Held-out samples for the check; by default the calibration samples.
         precision: `float16`; `w8` (int8 weights); `w8a8` (and activations of 8 bits); `palettised` (6-bit weights).
-        name: As for `arenite_converters.convert`, and so `normalisation` to `input_shape`, `min_samples`. The input's
-            shape of a PyTorch model is channels first.
+        name: As for `arenite_converters.convert`, and so `normalisation` to `min_samples`. The input's shape of a
+            PyTorch model is channels first.
         min_sqnr_db: Outputs noisier than this fail; by default 40 dB for float16, 20 for w8, 17 for the others.
         min_top1: So does a smaller share of samples with the trained model's best class; by default .98, .9 and .89.
             It is not looked at where the output is plain values.
@@ -120,7 +122,7 @@ def convert_coreml(
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="arenite-") as scratch:
         job = _Job(Path(scratch), precision, limits, meaning, progress or Progress())
-        job.load(model, input_shape, name, options)
+        job.load(lambda: load_source(model, input_shape, signature, weights), name, options)
         job.read(calibration, evaluation, min_samples)
         job.build()
         job.compress()
@@ -151,11 +153,11 @@ class _Job:
     progress: Progress
     kept_float: tuple[str, ...] = ()
 
-    def load(self, model: Any, input_shape: Sequence[int] | None, name: str | None, options: dict[str, Any]) -> None:
+    def load(self, load: Callable[[], Source], name: str | None, options: dict[str, Any]) -> None:
         """The trained model, and the contract as far as it is known before the conversion."""
         with self.progress.step("load the trained model") as step:
             with quiet():
-                self.source = load_source(model, input_shape)
+                self.source = load()
                 shape = np.shape(self.source.run(np.zeros(self.source.shape, np.float32)))
             step.note(self.source.loader)
         given = self.source.shape

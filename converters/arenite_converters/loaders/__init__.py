@@ -19,7 +19,7 @@ from arenite_converters.loaders.tensorflow import tensorflow
 from arenite_converters.loaders.tflite import load_tflite
 from arenite_converters.loaders.torch import FACTORY, load_factory, load_program
 
-__all__ = ["FloatModel", "load", "package_version", "tensorflow"]
+__all__ = ["FloatModel", "kind_of", "load", "package_version", "tensorflow"]
 
 _KINDS = "a .keras, .h5, .onnx, .tflite or .pt2 file, a SavedModel folder, or module:factory of PyTorch"
 _LOADERS = {
@@ -52,7 +52,7 @@ def load(
         UsageError: An argument does not belong to this kind of model.
         MissingToolError: The library that loads it is not installed.
     """
-    kind = _kind(path)
+    kind = kind_of(path)
     for option, value, owner in (("signature", signature, "saved_model"), ("weights", weights, "factory")):
         if value is not None and kind != owner:
             raise UsageError(f"{option} is for another kind of model", where=str(path), cure=f"Leave {option} away.")
@@ -63,7 +63,8 @@ def load(
     return _LOADERS[kind](path, input_shape)
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
+    """h5, keras, onnx, pt2, tflite, saved_model or factory; raises ModelError for anything else."""
     if not path.exists():
         if FACTORY.fullmatch(str(path)):
             return "factory"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from arenite.errors import AreniteError, MissingToolError, ModelError, UsageError
 from arenite_converters.float_model import FloatModel, dims, several
 
-__all__ = ["converted", "float_model", "static_shape", "tensorflow"]
+__all__ = ["converted", "float_model", "frozen", "static_shape", "tensorflow"]
 
 
 def tensorflow() -> Any:
@@ -73,7 +73,7 @@ def float_model(call: Callable[[Any], Any], shape: tuple[int, ...], loader: str,
     Raises:
         ModelError: TensorFlow cannot convert it.
     """
-    function = _frozen(call, shape)
+    function = frozen(call, shape)
     tf = tensorflow()
 
     def run(sample: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -103,7 +103,7 @@ def converted(converter: Any, where: str) -> bytes:
         ) from error
 
 
-def _frozen(call: Callable[[Any], Any], shape: tuple[int, ...]) -> Any:
+def frozen(call: Callable[[Any], Any], shape: tuple[int, ...]) -> Any:
     tf = tensorflow()
     # The public converter freezes in the same way; doing it here covers Keras 3, tf_keras and SavedModel
     # alike.

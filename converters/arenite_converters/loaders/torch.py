@@ -23,7 +23,7 @@ from arenite_converters.float_model import FloatModel, first_line, package_versi
 from arenite_converters.loaders.onnx import import_model
 from arenite_converters.onnx_import.graph import described
 
-__all__ = ["FACTORY", "load_factory", "load_program"]
+__all__ = ["FACTORY", "exported_factory", "exported_module", "exported_program", "load_factory", "load_program"]
 
 # package.module:function
 FACTORY = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
@@ -44,17 +44,22 @@ def load_program(path: Path, input_shape: Sequence[int] | None) -> FloatModel:
         UnsupportedOperatorError: An operator cannot be converted.
         MissingToolError: PyTorch is not installed.
     """
+    program = exported_program(path)
+    return _imported(program, program.module(), input_shape, str(path), "PyTorch exported program")
+
+
+def exported_program(path: Path) -> Any:
+    """What `torch.export.save` wrote; raises as `load_program`."""
     torch = _torch()
     try:
         with _weights_only():
-            program = torch.export.load(str(path))
+            return torch.export.load(str(path))
     except Exception as error:  # whatever a foreign file makes the library raise
         raise ModelError(
             f"PyTorch cannot load the exported program ({first_line(error)})",
             where=str(path),
             cure="Export it again with torch.export.save, with tensors of ordinary kinds only.",
         ) from error
-    return _imported(program, program.module(), input_shape, str(path), "PyTorch exported program")
 
 
 def load_factory(spec: str, weights: Path | None, input_shape: Sequence[int] | None) -> FloatModel:
@@ -71,32 +76,56 @@ def load_factory(spec: str, weights: Path | None, input_shape: Sequence[int] | N
         UnsupportedOperatorError: An operator cannot be converted.
         MissingToolError: PyTorch is not installed.
     """
+    program = exported_factory(spec, weights, input_shape)
+    return _imported(program, program.module(), None, spec, "PyTorch module")
+
+
+def exported_factory(spec: str, weights: Path | None, input_shape: Sequence[int] | None) -> Any:
+    """The program of what a factory makes; raises as `load_factory`."""
+    module = _made(spec)
+    if weights is not None:
+        _load_weights(_checked(module, spec), weights)
+    return exported_module(module, input_shape, spec)
+
+
+def exported_module(module: Any, input_shape: Sequence[int] | None, where: str) -> Any:
+    """The program of a torch.nn.Module in inference form.
+
+    Args:
+        module: The module.
+        input_shape: Without the batch, channels first.
+        where: For messages.
+
+    Raises:
+        UsageError: No input shape.
+        ModelError: It is no module, or cannot be traced.
+    """
     torch = _torch()
     if input_shape is None:
         raise UsageError(
             "a PyTorch module does not say what shape its input has",
-            where=spec,
+            where=where,
             cure="Give input_shape, channels first, such as (3, 224, 224).",
         )
-    module = _made(spec)
-    if not isinstance(module, torch.nn.Module):
-        raise ModelError(
-            f"the function returns {type(module).__name__}, no torch.nn.Module",
-            where=spec,
-            cure="Name a function without arguments that returns the module.",
-        )
-    if weights is not None:
-        _load_weights(module, weights)
-    module.eval()
+    _checked(module, where).eval()
     try:
-        program = torch.export.export(module, (torch.zeros(1, *input_shape),))
+        return torch.export.export(module, (torch.zeros(1, *input_shape),))
     except Exception as error:  # whatever the module's own code and the exporter raise
         raise ModelError(
             f"torch.export cannot trace the module ({first_line(error)})",
-            where=spec,
+            where=where,
             cure="Check input_shape, and that torch.export.export(module, (example,)) works.",
         ) from error
-    return _imported(program, module, None, spec, "PyTorch module")
+
+
+def _checked(module: Any, where: str) -> Any:
+    if not isinstance(module, _torch().nn.Module):
+        raise ModelError(
+            f"the function returns {type(module).__name__}, no torch.nn.Module",
+            where=where,
+            cure="Name a function without arguments that returns the module.",
+        )
+    return module
 
 
 def _torch() -> Any:
