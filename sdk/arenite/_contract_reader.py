@@ -64,11 +64,10 @@ def _contract(fields: Fields) -> Contract:
     if version != FORMAT:
         raise fields.wrong("format", f"{FORMAT}, the version that this program knows", version)
     part = fields.part
-    outputs = part(lambda: fields.children("outputs")) or []
     contract = Contract(
         name=part(lambda: fields.text("name")),
         input=part(lambda: _input(fields.child("input"))),
-        outputs=tuple(part(partial(_output, child)) for child in outputs),
+        outputs=tuple(part(partial(_output, child)) for child in part(lambda: fields.children("outputs")) or ()),
         rounding=part(lambda: fields.text("rounding", ROUNDINGS)),
         calibration=part(lambda: _calibration(fields.optional_child("calibration"))),
         golden=part(lambda: _golden(fields.optional_child("golden"))),
