@@ -21,6 +21,8 @@ FORMAT = "arenite-recipe-1"
 _CURE = "Give a file that `arenite convert --save-recipe` wrote."
 # What a recipe cannot hold when it was given as values.
 _SAMPLES = ("calibration", "evaluation", "serving_sample")
+# Arguments that may be dataclasses, which JSON holds as objects.
+_CLASSES = {"normalisation": Normalisation}
 
 
 def save_recipe(report: ConversionReport, path: Path | str) -> None:
@@ -79,7 +81,7 @@ def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> Conver
     if unknown:
         cure = f"It was made by arenite {first.versions.get('arenite', 'of another version')}: take that version."
         raise UsageError(f"the recipe has an argument '{unknown[0]}' that is unknown", where=str(recipe), cure=cure)
-    arguments = {**{name: _argument(value) for name, value in first.arguments.items()}, **changes}
+    arguments = {**{name: _argument(name, value) for name, value in first.arguments.items()}, **changes}
     for name in _SAMPLES:
         if name in first.samples_sha256 and arguments.get(name) is None:
             what = f"the recipe's {name} was given as values, which it cannot hold"
@@ -89,9 +91,11 @@ def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> Conver
     return replace(report, repeat=Repeat(report.model_sha256 == first.result_sha256, differences))
 
 
-def _argument(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() == {"scale", "mean", "std"}:
-        return Normalisation(value["scale"], tuple(value["mean"]), tuple(value["std"]))
+def _argument(name: str, value: Any) -> Any:
+    """An argument as it was before it became JSON."""
+    if isinstance(value, dict) and name in _CLASSES:
+        fields = {key: tuple(field) if isinstance(field, list) else field for key, field in value.items()}
+        return _CLASSES[name](**fields)
     return value
 
 
