@@ -20,8 +20,8 @@ from arenite_converters.report import (
     Caution,
     Check,
     ConversionReport,
-    LayerSensitivity,
     PictureQuality,
+    Sensitivity,
     ServingDrift,
     TensorQuality,
 )
@@ -142,10 +142,10 @@ def _serving(drift: ServingDrift) -> str:
     return facts(rows) + cut + note(texts[0]) + apart + note(texts[1])
 
 
-def _sensitivity(rows: Sequence[LayerSensitivity]) -> str:
+def _sensitivity(rows: Sequence[Sensitivity]) -> str:
     worst = sorted(rows, key=lambda row: row.sqnr_db)[:_SENSITIVE]
-    cells = ((printable(row.layer, _NAME), _db(row.sqnr_db), f"{row.top1_drop:.3f}") for row in worst)
-    return grid(("layer", "SQNR of the output", "classes that change"), cells)
+    cells = ((printable(row.layer, _NAME), row.kind, _db(row.sqnr_db), f"{row.top1:.3f}") for row in worst)
+    return grid(("layer", "operator", "SQNR of the output", "same class"), cells)
 
 
 def _pictures(rows: Sequence[PictureQuality]) -> Iterator[tuple[str, str]]:

@@ -50,7 +50,7 @@ def measure_drift(
     apart, p_value = energy_distance(ours.reshape(len(ours), -1), theirs.reshape(len(theirs), -1))
     cut, cut_before = (rows[:, :, 2].sum(0) / rows[:, :, 3].sum(0) for rows in (second, first))
     tensors = tuple(
-        TensorDrift(name, float(cut[i]), float(cut_before[i]), energy_distance(ours[:, i], theirs[:, i])[0])
+        TensorDrift(name, float(cut[i]), float(cut_before[i]), energy_distance(ours[:, i], theirs[:, i], 0)[0])
         for i, name in enumerate(probe.names)
     )
     total, before = (float(rows[:, :, 2].sum() / rows[:, :, 3].sum()) for rows in (second, first))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.contract import InputSpec, OutputSpec
-from arenite.labels import dequantise, top
+from arenite.labels import Label, dequantise, top
 from arenite_converters.report import PictureQuality
 from arenite_converters.statistics import sqnr_db
 
@@ -61,8 +61,6 @@ def worst_pictures(
         specs: What these mean.
         most: How many at most.
     """
-    # An element of an output of boxes is no class.
-    specs = tuple(replace(s, meaning="values", labels=()) if s.meaning == "boxes" else s for s in specs)  # type: ignore[assignment]
     rows = []
     for i, (first, second) in enumerate(zip(*outputs, strict=True)):
         real, other = dequantise(first, specs[0]), dequantise(second, specs[1])
@@ -72,12 +70,17 @@ def worst_pictures(
         PictureQuality(
             names[i],
             quality_db,
-            top(outputs[0][i], specs[0], 1)[0],
-            top(outputs[1][i], specs[1], 1)[0],
+            _best(outputs[0][i], specs[0]),
+            _best(outputs[1][i], specs[1]),
             _thumbnail(samples[i], spec),
         )
         for _, quality_db, i in sorted(rows)[:most]
     )
+
+
+def _best(output: Array, spec: OutputSpec) -> Label:
+    """The highest class; of boxes the highest number, which is no class."""
+    return top(output, replace(spec, meaning="values", labels=()) if spec.meaning == "boxes" else spec, 1)[0]
 
 
 def _thumbnail(sample: Floats, spec: InputSpec) -> str:

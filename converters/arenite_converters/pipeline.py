@@ -54,7 +54,15 @@ from arenite_converters.quantisation import Quantisation, QuantiseOptions
 from arenite_converters.quantiser import quantise as quantise_model
 from arenite_converters.quiet import quiet
 from arenite_converters.recipe import make_recipe
-from arenite_converters.report import Caution, Check, ConversionReport, ServingDrift, TensorQuality
+from arenite_converters.report import (
+    Agreement,
+    Caution,
+    Check,
+    ConversionReport,
+    PictureQuality,
+    ServingDrift,
+    TensorQuality,
+)
 from arenite_converters.writing import write_whole
 
 __all__ = ["convert"]
@@ -201,6 +209,18 @@ class _Sets:
         return {name: samples.digest for name, samples in given.items() if samples is not None}
 
 
+@dataclass(frozen=True)
+class _Comparison:
+    """Float against INT8 over the compared samples."""
+
+    floats: list[Array]
+    quantised: list[Array]
+    tensors: tuple[TensorQuality, ...]
+    agreement: Agreement
+    checks: tuple[Check, ...]
+    worst_pictures: tuple[PictureQuality, ...]
+
+
 @dataclass
 class _Job:
     """State of one conversion; each method is one step of it."""
@@ -271,28 +291,13 @@ class _Job:
 
     def finish(self, target: Path, sets: _Sets, arguments: Mapping[str, Any]) -> ConversionReport:
         """Check, add the golden vectors and the contract, write."""
-        chosen, names = sets.compared.samples, sets.compared.names
-        with self.progress.step("check float against INT8", len(chosen)) as step, quiet():
-            floats, quantised = self._answers(chosen, step.advance)
-            spec = self.contract.outputs[0]
-            refuse_wrong_meaning(floats, spec, str(self.source))
-            qualities = compare_activations(self.float_path, self.int8_path, spread(chosen, _LAYER_SAMPLES))
-            agreed = agreement(floats, quantised, spec, sets.held_out)
-            checks = [
-                *self._check_graph(),
-                self._check_float(chosen[0], floats[0]),
-                *check_outputs(floats, quantised, spec),
-                check_tensors(qualities),
-                *check_agreement(agreed, arguments["min_sqnr_db"], arguments["min_top1"]),
-            ]
-            specs = self.float_contract.outputs[0], spec
-            worst = worst_pictures(names, chosen, self.float_contract.input, (floats, quantised), specs)
+        found = self._compare(sets, arguments)
         drift = None if sets.serving is None else self._drift(sets.calibration, sets.serving)
-        cautions = self._cautions(sets, qualities, floats, drift)
+        cautions = self._cautions(sets, found, drift)
         content, difference = self.int8, None
-        if all(check.passed for check in checks):
+        if all(check.passed for check in found.checks):
             with self.progress.step("golden vectors") as step, quiet():
-                content, difference = self._golden(chosen, quantised, arguments["golden"])
+                content, difference = self._golden(sets.compared.samples, found.quantised, arguments["golden"])
                 step.note(self.contract.golden.authority if self.contract.golden else "none, tflite-micro is missing")
         digest = hashlib.sha256(content).hexdigest()
         report = ConversionReport(
@@ -303,11 +308,11 @@ class _Job:
             loader=self.model.loader,
             contract=self.contract,
             operators=kinds_of(self.graph),
-            agreement=agreed,
-            tensors=tuple(qualities),
-            worst_pictures=worst,
+            agreement=found.agreement,
+            tensors=found.tensors,
+            worst_pictures=found.worst_pictures,
             engine_difference=difference,
-            checks=tuple(checks),
+            checks=found.checks,
             cautions=cautions,
             serving=drift,
             sensitivity=(),
@@ -316,20 +321,37 @@ class _Job:
             ),
             quantisation=self.quantisation,
         )
-        _raise_failed(checks, self.source, report)
+        _raise_failed(found.checks, self.source, report)
         write_whole(target, content)
         return replace(report, path=str(target))
+
+    def _compare(self, sets: _Sets, arguments: Mapping[str, Any]) -> _Comparison:
+        """Float against INT8: answers, activations and checks."""
+        chosen, names = sets.compared.samples, sets.compared.names
+        spec = self.contract.outputs[0]
+        with self.progress.step("check float against INT8", len(chosen)) as step, quiet():
+            answers = floats, quantised = self._answers(chosen, step.advance)
+            refuse_wrong_meaning(floats, spec, str(self.source))
+            tensors = compare_activations(self.float_path, self.int8_path, spread(chosen, _LAYER_SAMPLES))
+            agreed = agreement(floats, quantised, spec, sets.held_out)
+            checks = (
+                *self._check_graph(),
+                self._check_float(chosen[0], floats[0]),
+                *check_outputs(floats, quantised, spec),
+                check_tensors(tensors),
+                *check_agreement(agreed, arguments["min_sqnr_db"], arguments["min_top1"]),
+            )
+            specs = self.float_contract.outputs[0], spec
+            worst = worst_pictures(names, chosen, self.float_contract.input, answers, specs)
+        return _Comparison(floats, quantised, tuple(tensors), agreed, checks, worst)
 
     def _drift(self, calibration: SampleSet, serving: SampleSet) -> ServingDrift:
         with self.progress.step("serving against calibration") as step, quiet():
             return measure_drift(self.float_path, self.int8_path, calibration.samples, serving.samples, step)
 
-    def _cautions(
-        self, sets: _Sets, qualities: Sequence[TensorQuality], floats: Sequence[Array], drift: ServingDrift | None
-    ) -> tuple[Caution, ...]:
+    def _cautions(self, sets: _Sets, found: _Comparison, drift: ServingDrift | None) -> tuple[Caution, ...]:
         """What may be wrong with the samples and the ranges."""
         engine, spec = LiteRt(self.float_graph), self.float_contract.input
-        ranges = {quality.name: (quality.low, quality.high) for quality in qualities}
 
         def run(sample: Array) -> Array:
             engine.inputs[0][...] = sample
@@ -338,13 +360,13 @@ class _Job:
             return output
 
         with self.progress.step("look for signs of wrong samples"), quiet():
-            found = [*sample_cautions(sets.calibration, self.float_contract, self.float_graph, run)]
+            cautions = [*sample_cautions(sets.calibration, self.float_contract, self.float_graph, run)]
             for name, other in (("evaluation", sets.evaluation), ("serving", sets.serving)):
                 if other is not None:
-                    found += order_against(sets.calibration, other, spec, "calibration", name)
-            found += concat_cautions(self.graph, ranges)
-            found += output_cautions(floats, self.contract.outputs[0])
-            return (*found, *(() if drift is None else drift_cautions(drift)))
+                    cautions += order_against(sets.calibration, other, spec, "calibration", name)
+            cautions += concat_cautions(self.graph, {t.name: (t.low, t.high) for t in found.tensors})
+            cautions += output_cautions(found.floats, self.contract.outputs[0])
+            return (*cautions, *(() if drift is None else drift_cautions(drift)))
 
     def _answers(self, samples: Sequence[Array], advance: Any) -> tuple[list[Array], list[Array]]:
         engines = LiteRt(self.float_graph), LiteRt(self.graph)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from inspect import signature
 from pathlib import Path
@@ -22,6 +22,8 @@ FORMAT = "arenite-recipe-1"
 _CURE = "Give a file that `arenite convert --save-recipe` wrote."
 # What a recipe cannot hold when it was given as values.
 _SAMPLES = ("calibration", "evaluation", "serving_sample")
+# Arguments that may be dataclasses, which JSON holds as objects.
+_CLASSES: Mapping[str, Callable[..., Any]] = {"normalisation": Normalisation, "quantisation": QuantiseOptions}
 
 
 def save_recipe(report: ConversionReport, path: Path | str) -> None:
@@ -91,10 +93,10 @@ def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> Conver
 
 
 def _argument(name: str, value: Any) -> Any:
-    if name == "quantisation" and isinstance(value, dict):
-        return QuantiseOptions(**{**value, "keep_float": tuple(value["keep_float"])})
-    if isinstance(value, dict) and value.keys() == {"scale", "mean", "std"}:
-        return Normalisation(value["scale"], tuple(value["mean"]), tuple(value["std"]))
+    """An argument as it was before it became JSON."""
+    if isinstance(value, dict) and name in _CLASSES:
+        fields = {key: tuple(field) if isinstance(field, list) else field for key, field in value.items()}
+        return _CLASSES[name](**fields)
     return value
 
 

@@ -17,10 +17,10 @@ __all__ = [
     "Caution",
     "Check",
     "ConversionReport",
-    "LayerSensitivity",
     "PictureQuality",
     "Recipe",
     "Repeat",
+    "Sensitivity",
     "ServingDrift",
     "TensorDrift",
     "TensorQuality",
@@ -175,18 +175,20 @@ class ServingDrift:
 
 
 @dataclass(frozen=True)
-class LayerSensitivity:
-    """What quantising one layer alone costs.
+class Sensitivity:
+    """What quantising one layer alone does to the model's answers.
 
     Attributes:
-        layer: Its name.
-        sqnr_db: Of the model's output.
-        top1_drop: Share of samples whose class changes.
+        layer: Name of what the layer writes.
+        kind: Its operator.
+        sqnr_db: Of the model's output, in decibels; inf when nothing changed.
+        top1: Share of samples with the same largest output as float.
     """
 
     layer: str
+    kind: str
     sqnr_db: float
-    top1_drop: float
+    top1: float
 
 
 @dataclass(frozen=True)
@@ -262,7 +264,7 @@ class ConversionReport:
     quantisation: Quantisation
     cautions: tuple[Caution, ...]
     serving: ServingDrift | None
-    sensitivity: tuple[LayerSensitivity, ...]
+    sensitivity: tuple[Sensitivity, ...]
     recipe: Recipe
     repeat: Repeat | None = None
 

@@ -14,7 +14,7 @@ __all__ = ["energy_distance", "signal_interval_db", "sqnr_db", "wilson_interval"
 Array = npt.NDArray[Any]
 # Two-sided 95 % of the normal distribution.
 _Z = 1.959963984540054
-_RESAMPLED, _PERMUTED, _SEED = 2000, 200, 1
+_RESAMPLED, _SEED = 2000, 1
 
 
 def sqnr_db(signal: Array, quantised: Array) -> float:
@@ -57,7 +57,7 @@ def signal_interval_db(power: Array, noise: Array) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def energy_distance(first: Array, second: Array) -> tuple[float, float]:
+def energy_distance(first: Array, second: Array, permuted: int = 200) -> tuple[float, float]:
     """How far two samples of vectors are apart, and how likely that is by chance.
 
     The figure is the energy coefficient of inhomogeneity, (2 E|X-Y| - E|X-X'| - E|Y-Y'|) / 2 E|X-Y|: 0 for one
@@ -66,6 +66,7 @@ def energy_distance(first: Array, second: Array) -> tuple[float, float]:
     Args:
         first: [n, features].
         second: [m, features].
+        permuted: How many permutations; without any the p value is 1.
 
     Returns:
         The coefficient and its p value, by permutations of who belongs to which sample.
@@ -74,8 +75,8 @@ def energy_distance(first: Array, second: Array) -> tuple[float, float]:
     apart = np.sqrt(np.maximum(((both[:, None] - both[None]) ** 2).sum(-1), 0))
     random, members = np.random.default_rng(_SEED), np.arange(len(both))
     found = _inhomogeneity(apart, members < len(first))
-    chance = [_inhomogeneity(apart, random.permutation(members) < len(first)) for _ in range(_PERMUTED)]
-    return found, (1 + sum(value >= found for value in chance)) / (1 + _PERMUTED)
+    chance = [_inhomogeneity(apart, random.permutation(members) < len(first)) for _ in range(permuted)]
+    return found, (1 + sum(value >= found for value in chance)) / (1 + permuted)
 
 
 def _inhomogeneity(apart: Array, is_first: Array) -> float:

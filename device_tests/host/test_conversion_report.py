@@ -27,7 +27,7 @@ from arenite.tflite_graph import parse_graph, read_graph
 from arenite_converters import conversion_page
 from arenite_converters.checks import check_graph, concat_cautions, output_cautions
 from arenite_converters.quiet import quiet
-from arenite_converters.report import ConversionReport, LayerSensitivity
+from arenite_converters.report import ConversionReport, Sensitivity
 from support.builder import ModelBuilder
 from support.photograph_network import CLASSES, photographs
 
@@ -119,7 +119,7 @@ def charts(page: str) -> list[ElementTree.Element]:
 
 
 def test_page_holds_the_numbers_of_the_json(report: ConversionReport) -> None:
-    rows = (LayerSensitivity("first", 21.25, 0.125),)
+    rows = (Sensitivity("first", "CONV_2D", 21.25, 0.875),)
     page = conversion_page(replace(report, sensitivity=rows))
     content = plain(report)
     text = unescape(re.sub(r"<[^>]*>", " ", page))
@@ -134,7 +134,7 @@ def test_page_holds_the_numbers_of_the_json(report: ConversionReport) -> None:
         content["model_sha256"],
         content["recipe"]["model_sha256"],
         "21.2 dB",
-        "0.125",
+        "0.875",
     ]
     answers = (picture["expected"] for picture in content["worst_pictures"])
     figures += [f"{answer['text']} {answer['score']:.3f}" for answer in answers]
