@@ -20,7 +20,6 @@ from arenite.preprocess import pictures_in
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.energy_report import EnergyReport
-    from arenite_converters import ConversionReport
 
 __all__ = [
     "bench",
@@ -92,7 +91,7 @@ def _refuse(arguments: argparse.Namespace, names: Sequence[str], wanted: str) ->
             raise UsageError(f"{option} belongs to {wanted}", where=arguments.out, cure=f"Leave {option} away.")
 
 
-def _converted(arguments: argparse.Namespace, options: dict[str, Any]) -> ConversionReport:
+def _converted(arguments: argparse.Namespace, options: dict[str, Any]) -> Any:
     if arguments.recipe is None:
         return arenite.convert(arguments.source, arguments.out, progress=_progress(), **options)
     if arguments.source is not None:
