@@ -21,10 +21,10 @@ from arenite_converters.report import (
     Check,
     ConversionReport,
     PictureQuality,
-    Sensitivity,
     ServingDrift,
     TensorQuality,
 )
+from arenite_converters.sensitivity import Sensitivity
 
 __all__ = ["comparison_page", "conversion_page"]
 

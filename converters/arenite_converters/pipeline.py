@@ -43,6 +43,7 @@ from arenite_converters.checks import (
     refuse_wrong_meaning,
 )
 from arenite_converters.drift import drift_cautions, measure_drift
+from arenite_converters.equalise import equalised
 from arenite_converters.golden import golden_vectors, pack_vectors
 from arenite_converters.guards import order_against, sample_cautions
 from arenite_converters.layers import compare_activations
@@ -51,6 +52,7 @@ from arenite_converters.meaning import settled_meaning
 from arenite_converters.metadata import with_metadata
 from arenite_converters.pictures import worst_pictures
 from arenite_converters.quantisation import Quantisation, QuantiseOptions
+from arenite_converters.quantiser import layers_alone
 from arenite_converters.quantiser import quantise as quantise_model
 from arenite_converters.quiet import quiet
 from arenite_converters.recipe import make_recipe
@@ -63,12 +65,14 @@ from arenite_converters.report import (
     ServingDrift,
     TensorQuality,
 )
+from arenite_converters.sensitivity import Sensitivity
 from arenite_converters.writing import write_whole
 
 __all__ = ["convert"]
 
 Array = npt.NDArray[Any]
 _LAYER_SAMPLES = 8
+_SENSITIVITY_SAMPLES = 64
 # Fewer say nothing about what the application sees.
 _FEWEST_SERVING = 5
 
@@ -97,6 +101,7 @@ def convert(
     min_top1: float = 0.0,
     golden: int = 3,
     quantisation: QuantiseOptions | None = None,
+    sensitivity: bool = False,
     progress: Progress | None = None,
 ) -> ConversionReport:
     """Convert a trained model to full-INT8 TFLite, check it, and write it with its contract.
@@ -127,6 +132,7 @@ def convert(
         min_top1: So is a smaller share of samples with float's class.
         golden: Reference vectors to write into the file, at least 1; none are written without tflite-micro.
         quantisation: How to quantise; by default full INT8, see `QuantiseOptions`.
+        sensitivity: Quantise each layer alone too, and report what that does to the answers.
         progress: Where to report.
 
     Raises:
@@ -257,6 +263,11 @@ class _Job:
         """The quantised model, and its contract without golden vectors."""
         with self.progress.step(f"quantise to {options.precision}") as step, quiet():
             self.int8, self.quantisation = self._quantised_model(samples, options, step)
+        self.reference_path = self.float_path
+        if self.quantisation.options.equalise:
+            # Its activations have other scales than the model's own.
+            self.reference_path = self.scratch / "equalised.tflite"
+            self.reference_path.write_bytes(equalised(self.model.content))
         self.int8_path = self.scratch / "int8.tflite"
         self.int8_path.write_bytes(self.int8)
         self.graph = read_graph(self.int8_path)
@@ -315,7 +326,7 @@ class _Job:
             checks=found.checks,
             cautions=cautions,
             serving=drift,
-            sensitivity=(),
+            sensitivity=self._sensitivity(sets.calibration) if arguments["sensitivity"] else (),
             recipe=make_recipe(
                 arguments, self.contract.tools, self.source, self.model.content, sets.digests(), digest
             ),
@@ -332,7 +343,7 @@ class _Job:
         with self.progress.step("check float against INT8", len(chosen)) as step, quiet():
             answers = floats, quantised = self._answers(chosen, step.advance)
             refuse_wrong_meaning(floats, spec, str(self.source))
-            tensors = compare_activations(self.float_path, self.int8_path, spread(chosen, _LAYER_SAMPLES))
+            tensors = compare_activations(self.reference_path, self.int8_path, spread(chosen, _LAYER_SAMPLES))
             agreed = agreement(floats, quantised, spec, sets.held_out)
             checks = (
                 *self._check_graph(),
@@ -345,9 +356,14 @@ class _Job:
             worst = worst_pictures(names, chosen, self.float_contract.input, answers, specs)
         return _Comparison(floats, quantised, tuple(tensors), agreed, checks, worst)
 
+    def _sensitivity(self, calibration: SampleSet) -> tuple[Sensitivity, ...]:
+        with self.progress.step("quantise each layer alone") as step:
+            samples = spread(calibration.samples, _SENSITIVITY_SAMPLES)
+            return tuple(layers_alone(self.model.content, samples, self.quantisation.options, step))
+
     def _drift(self, calibration: SampleSet, serving: SampleSet) -> ServingDrift:
         with self.progress.step("serving against calibration") as step, quiet():
-            return measure_drift(self.float_path, self.int8_path, calibration.samples, serving.samples, step)
+            return measure_drift(self.reference_path, self.int8_path, calibration.samples, serving.samples, step)
 
     def _cautions(self, sets: _Sets, found: _Comparison, drift: ServingDrift | None) -> tuple[Caution, ...]:
         """What may be wrong with the samples and the ranges."""

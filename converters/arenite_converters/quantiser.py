@@ -29,9 +29,9 @@ from arenite_converters.float_model import package_version
 from arenite_converters.outputs import fidelity, outputs_of
 from arenite_converters.quantisation import IO_TYPES, PRECISIONS, Quantisation, QuantiseOptions, Trial
 from arenite_converters.ranges import ESTIMATORS, activation_ranges
-from arenite_converters.sensitivity import chosen_layers, layer_sensitivity
+from arenite_converters.sensitivity import Sensitivity, chosen_layers, layer_sensitivity
 
-__all__ = ["CANDIDATES", "kept_layers", "quantise"]
+__all__ = ["CANDIDATES", "kept_layers", "layers_alone", "quantise"]
 
 Samples = Sequence[npt.NDArray[np.float32]]
 # What `search` tries, in this order; of equals the first is taken.
@@ -87,6 +87,21 @@ def quantise(
     made, options = source.quantised(options, kept)
     package = {"litert": "litert-quantizer", "tensorflow": "tensorflow"}[str(options.backend)]
     return made, Quantisation(options, f"{package} {package_version(package)}", kept, trials)
+
+
+def layers_alone(
+    content: bytes, samples: Samples, options: QuantiseOptions, step: Step | None = None
+) -> list[Sensitivity]:
+    """What quantising each layer alone does, ranges by the same samples; see `layer_sensitivity`.
+
+    Raises:
+        UsageError: The precision has no integer activations.
+    """
+    if not options.is_integer:
+        raise UsageError(f"layers cannot be quantised alone to {options.precision}", cure="Leave sensitivity away.")
+    named = with_unique_names(content)
+    ranges = activation_ranges(named, samples, options.estimator, step)
+    return layer_sensitivity(named, samples, ranges, options.precision, step)
 
 
 def kept_layers(graph: Graph, wanted: Sequence[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from arenite.contract import Contract
 from arenite.labels import Label
 from arenite.tflite_graph import printable
 from arenite_converters.quantisation import Quantisation
+from arenite_converters.sensitivity import Sensitivity
 
 __all__ = [
     "Agreement",
@@ -20,7 +21,6 @@ __all__ = [
     "PictureQuality",
     "Recipe",
     "Repeat",
-    "Sensitivity",
     "ServingDrift",
     "TensorDrift",
     "TensorQuality",
@@ -172,23 +172,6 @@ class ServingDrift:
     clipped: float
     calibration_clipped: float
     tensors: tuple[TensorDrift, ...]
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """What quantising one layer alone does to the model's answers.
-
-    Attributes:
-        layer: Name of what the layer writes.
-        kind: Its operator.
-        sqnr_db: Of the model's output, in decibels; inf when nothing changed.
-        top1: Share of samples with the same largest output as float.
-    """
-
-    layer: str
-    kind: str
-    sqnr_db: float
-    top1: float
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from arenite.preprocess import pictures_in
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.energy_report import EnergyReport
-    from arenite_converters import ConversionReport, QuantiseOptions
+    from arenite_converters import QuantiseOptions
 
 __all__ = [
     "bench",
@@ -42,9 +42,13 @@ __all__ = [
 _YES, _NO = 0, 1
 # Options of the same name as an argument of the function behind the command.
 _CONTRACT = ("normalisation", "colour", "crop", "crop_fraction", "filter", "meaning", "labels")
-_CONVERT = (*_CONTRACT, "input_shape", "signature", "weights", "min_sqnr_db", "min_top1")
+_CONVERT = (*_CONTRACT, "input_shape", "signature", "weights", "sensitivity", "min_sqnr_db", "min_top1")
 _SAMPLES = ("calibration", "evaluation", "serving_sample")
-_ONLY_TFLITE = ("serving_sample", "recipe", "save_recipe", "report")
+_QUANTISING = (
+    *("io", "backend", "ranges", "rounding", "bias_correction", "equalise"),
+    *("keep_float", "max_drop", "search"),
+)
+_ONLY_TFLITE = ("serving_sample", "recipe", "save_recipe", "report", "sensitivity", "quantise", *_QUANTISING)
 _ONLY_COREML = ("precision", "verify_on_mac")
 _NEEDED = {"MODEL": "source", "--calibration": "calibration"}
 
@@ -88,12 +92,12 @@ def _convert_coreml(arguments: argparse.Namespace, options: dict[str, Any]) -> i
 def _refuse(arguments: argparse.Namespace, names: Sequence[str], wanted: str) -> None:
     """Options that another kind of output has."""
     for name in names:
-        if getattr(arguments, name):
+        if getattr(arguments, name) not in (None, []):
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} belongs to {wanted}", where=arguments.out, cure=f"Leave {option} away.")
 
 
-def _converted(arguments: argparse.Namespace, options: dict[str, Any]) -> ConversionReport:
+def _converted(arguments: argparse.Namespace, options: dict[str, Any]) -> Any:
     if arguments.recipe is None:
         return arenite.convert(arguments.source, arguments.out, progress=_progress(), **options)
     if arguments.source is not None:
@@ -120,8 +124,7 @@ def _chosen(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
 def _quantisation(arguments: argparse.Namespace) -> QuantiseOptions | None:
     from arenite_converters import QuantiseOptions
 
-    names = ("io", "backend", "ranges", "rounding", "bias_correction", "equalise", "keep_float", "max_drop", "search")
-    chosen = _chosen(arguments, *names)
+    chosen = _chosen(arguments, *_QUANTISING)
     if arguments.quantise is not None:
         chosen["precision"] = arguments.quantise
     return QuantiseOptions(**chosen) if chosen else None

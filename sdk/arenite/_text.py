@@ -182,10 +182,11 @@ def coreml(report: CoreMlReport) -> list[str]:
     """What `arenite convert` prints of a Core ML package."""
     agreement = report.check.agreement
     eight = report.layers - len(report.kept_float)
+    mixed = f", {eight} of {report.layers} layers read 8 bits" if report.precision == "w8a8" else ""
     lines = [
         f"package    {printable(report.path)}",
         f"size       {report.package_bytes:,} bytes, {report.float16_bytes:,} in float16",
-        f"precision  {report.precision}" + (f", {eight} of {report.layers} layers read 8 bits" if report.kept_float else ""),
+        f"precision  {report.precision}{mixed}",
         f"loaded by  {report.loader}",
         *_agreement(agreement, ", held out" if agreement.held_out else ", not held out"),
         f"checks     {sum(c.passed for c in report.check.checks)} of {len(report.check.checks)} passed",

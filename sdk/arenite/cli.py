@@ -292,6 +292,8 @@ def _add_quantising(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--keep-float", type=_names, metavar="NAMES", help=kept)
     drop = "keep the most sensitive layers float until at most this percentage of the answers changes"
     group.add_argument("--max-drop", type=float, metavar="PERCENT", help=drop)
+    alone = "quantise each layer alone too, and report what that does to the answers"
+    group.add_argument("--sensitivity", action="store_true", default=None, help=alone)
     search = "try several settings, take the one that agrees best with float"
     group.add_argument("--search", action="store_true", default=None, help=search)
 

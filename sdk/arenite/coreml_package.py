@@ -133,7 +133,7 @@ def _read(path: Path) -> CoreMlFile:
 
 def _model_file(package: Path) -> Path:
     manifest = json.loads((package / "Manifest.json").read_text(encoding="utf-8"))
-    found = package / "Data" / manifest["itemInfoEntries"][manifest["rootModelIdentifier"]]["path"]
+    found: Path = package / "Data" / manifest["itemInfoEntries"][manifest["rootModelIdentifier"]]["path"]
     if package.resolve() not in found.resolve().parents:
         raise ValueError("its manifest points outside")
     return found
@@ -141,7 +141,8 @@ def _model_file(package: Path) -> Path:
 
 def _feature(entry: Message) -> Feature:
     number, message = next((n, fields(values[0])) for n, values in fields(entry[_TYPE][0]).items() if n in _KINDS)
-    shape, dtype = (), ""
+    shape: tuple[int, ...] = ()
+    dtype = ""
     if _KINDS[number] == "array":
         shape, dtype = tuple(integers(message.get(1, []))), _DTYPES[message[2][0]]
     elif _KINDS[number] == "picture":

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from arenite.contract import Contract, contract_json, contract_of
 from arenite.errors import UsageError
-from arenite.tflite_graph import Graph, Tensor, read_graph
+from arenite.model_file import read_model
+from arenite.tflite_graph import Graph, Tensor
 
 if TYPE_CHECKING:
     from arenite.serving_skew import FastSkew
@@ -68,20 +69,20 @@ def inspect_model(path: Path | str, picture: Path | str | None = None) -> Inspec
     """Read a model file.
 
     Args:
-        path: A .tflite file.
+        path: A .tflite or .onnx file, or a Core ML package.
         picture: Where the skew of the preprocessing `fast` is measured; None takes a synthetic one.
 
     Raises:
-        ModelError: It is no TFLite model or is corrupt.
+        ModelError: It is no model or is corrupt.
         ContractError: Its contract is malformed or contradicts it.
     """
-    graph = read_graph(path)
+    graph = read_model(path)
     contract: Contract | None = contract_of(graph)
     floats = float_operators(graph)
     return InspectReport(
         path=str(path),
-        format="tflite",
-        file_bytes=Path(path).stat().st_size,
+        format=graph.format,
+        file_bytes=_size(Path(path)),
         model_sha256=graph.sha256,
         quantisation=activation_type(graph),
         inputs=tuple(_summary(graph.tensors[i]) for i in graph.inputs),
@@ -94,6 +95,11 @@ def inspect_model(path: Path | str, picture: Path | str | None = None) -> Inspec
         metadata={name: len(content) for name, content in sorted(graph.metadata.items())},
         fast_skew=_fast_skew(contract, picture),
     )
+
+
+def _size(path: Path) -> int:
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
 
 
 def _fast_skew(contract: Contract | None, picture: Path | str | None) -> FastSkew | None:

@@ -24,8 +24,17 @@ from arenite_converters.coreml.report import CoreMlCheck
 from arenite_converters.coreml.source import load_source
 from arenite_converters.report import Check
 
-__all__ = ["CONTENT_METADATA", "LEAST", "PRECISION_METADATA", "Runner", "check_coreml", "check_package", "package_contract", "real_values",
-           "source_inputs"]
+__all__ = [
+    "CONTENT_METADATA",
+    "LEAST",
+    "PRECISION_METADATA",
+    "Runner",
+    "check_coreml",
+    "check_package",
+    "package_contract",
+    "real_values",
+    "source_inputs",
+]
 
 Array = npt.NDArray[Any]
 # Where a package keeps the digest of its program and weights, and its precision.

@@ -103,7 +103,7 @@ class MilExecutor:
             values[output.name] = value if op.kind in _EXACT else _stored(value, output.dtype)
 
     def _refuse_unknown(self) -> None:
-        unknown = {}
+        unknown: dict[str, str] = {}
         for op in self.program.operations:
             reason = _unknown(op)
             if reason:

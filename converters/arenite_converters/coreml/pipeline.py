@@ -35,11 +35,11 @@ from arenite_converters.coreml.checking import (
     source_inputs,
 )
 from arenite_converters.coreml.compress import compressed
+from arenite_converters.coreml.input_statistics import InputStatistics, gather_statistics
 from arenite_converters.coreml.mac import write_mac_folder
 from arenite_converters.coreml.program import Program, Reference
 from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
 from arenite_converters.coreml.source import Source, load_source
-from arenite_converters.coreml.input_statistics import InputStatistics, gather_statistics
 from arenite_converters.loaders import package_version
 from arenite_converters.meaning import settled_meaning
 from arenite_converters.quiet import quiet
@@ -163,7 +163,8 @@ class _Job:
         given = self.source.shape
         if options["normalisation"] is not None and self.source.channels_first and len(given) == 4:
             given = (given[0], *given[2:], given[1])
-        tensors = tuple(Tensor(i, n, s, "float32", None, None) for i, (n, s) in enumerate((("input", given), ("", shape))))
+        ends = (("input", given), ("output", shape))
+        tensors = tuple(Tensor(i, name, s, "float32", None, None) for i, (name, s) in enumerate(ends))
         self.graph = Graph(self.source.where, "", tensors, (), (0,), (1,), {})
         self.options = {"name": name or Path(self.source.where).stem, **options}
         self.contract = make_contract(self.graph, meaning=self.meaning or "values", **self.options)
@@ -202,8 +203,9 @@ class _Job:
         meaning = settled_meaning(
             last_computing(runner.executor.program, scores), self.meaning, self.options["labels"], self.source.where
         )
-        renamed = tuple(replace(t, name=n) for t, n in zip(self.graph.tensors, (file.inputs[0].name, scores), strict=True))
-        contract = make_contract(replace(self.graph, tensors=renamed), meaning=meaning, **self.options)
+        names = (file.inputs[0].name, scores)
+        tensors = tuple(replace(t, name=n) for t, n in zip(self.graph.tensors, names, strict=True))
+        contract = make_contract(replace(self.graph, tensors=tensors), meaning=meaning, **self.options)
         refuse_wrong_meaning(self.references, contract.outputs[0], self.source.where)
         used = None if self.precision == "float16" else self.samples.calibration()
         self.contract = replace(contract, calibration=used, tools=self._tools())
@@ -213,7 +215,8 @@ class _Job:
         return bool(self.options["labels"]) and self.meaning in (None, "probabilities")
 
     def _tools(self) -> dict[str, str]:
-        packages = ("arenite", "numpy", "pillow", "coremltools", "tensorflow" if not self.source.channels_first else "torch")
+        framework = "torch" if self.source.channels_first else "tensorflow"
+        packages = ("arenite", "numpy", "pillow", "coremltools", framework)
         tools = {package: package_version(package) for package in packages}
         return {**tools, "loader": self.source.loader, "machine": platform.machine()}
 
@@ -350,7 +353,7 @@ def _labels(contract: Contract) -> list[str]:
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise ContractError(
-            f"{len(twice)} labels name several classes, '{twice[0]}' for one, and a Core ML classifier answers by label",
+            f"{len(twice)} labels name several classes each, as '{twice[0]}', and Core ML classifiers answer by label",
             cure="Make each label name one class.",
         )
     return labels

@@ -15,7 +15,7 @@ UNKNOWN_OFF_A_MAC = (
     "whether Core ML compiles the program",
     "which of its operations run on the Neural Engine, the GPU and the CPU",
     "how fast it runs, and in what energy",
-    "what the hardware's own arithmetic changes: the executor computes float32 and rounds where the program stores less",
+    "what the hardware's arithmetic changes: the check computes float32 and rounds where the program does",
 )
 
 

@@ -8,30 +8,33 @@ Needs macOS 14, coremltools 9, `golden.npz` beside this file and the package bes
 else: no trained model and no other package. Exit 0: every compute unit agrees. Exit 1: one does not. Exit 2: no Mac.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 UNITS = ("CPU_ONLY", "CPU_AND_GPU", "CPU_AND_NE", "ALL")
 
 
-def load_vectors(path):
+def load_vectors(path: Path) -> tuple[dict[str, Any], Any, Any]:
     """What `golden.npz` holds: a description, inputs [n, ...], outputs of the trained model [n, scores]."""
     with np.load(path, allow_pickle=False) as arrays:
         return json.loads(str(arrays["about"])), arrays["inputs"], arrays["outputs"]
 
 
-def as_scores(answer, labels):
+def as_scores(answer: Any, labels: list[str]) -> Any:
     """One output as a flat array; a classifier answers with a dictionary by label."""
     if isinstance(answer, dict):
         answer = [answer[label] for label in labels]
     return np.asarray(answer, np.float64).reshape(-1)
 
 
-def compare(references, answers, about):
+def compare(references: Any, answers: Any, about: dict[str, Any]) -> tuple[float, float, bool]:
     """SQNR in decibels, share of equal best classes, and whether both are good enough."""
     noise = float(((references - answers) ** 2).sum())
     power = float((references.astype(np.float64) ** 2).sum())
@@ -40,7 +43,7 @@ def compare(references, answers, about):
     return sqnr_db, top1, bool(sqnr_db >= about["min_sqnr_db"] and top1 >= about["min_top1"])
 
 
-def as_input(value, colour):
+def as_input(value: Any, colour: str | None) -> Any:
     """What Core ML takes: an array, or a Pillow image in RGB or grey."""
     if colour is None:
         return value
@@ -51,13 +54,13 @@ def as_input(value, colour):
     return Image.fromarray(np.ascontiguousarray(value[:, :, ::-1] if colour == "BGR" else value))
 
 
-def placement(coremltools, compiled, unit):
+def placement(coremltools: Any, compiled: str, unit: str) -> dict[str, int]:
     """How many operations each device gets, by Core ML's own plan."""
     plan = coremltools.models.compute_plan.MLComputePlan.load_from_path(
         compiled, compute_units=coremltools.ComputeUnit[unit]
     )
     program = plan.model_structure.program
-    found = Counter()
+    found: Counter[str] = Counter()
     for operation in program.functions["main"].block.operations:
         usage = plan.get_compute_device_usage_for_mlprogram_operation(operation)
         if usage is not None:
@@ -66,7 +69,7 @@ def placement(coremltools, compiled, unit):
     return dict(found)
 
 
-def main():
+def main() -> int:
     if sys.platform != "darwin":
         print("this needs a Mac: Core ML runs nowhere else", file=sys.stderr)
         return 2

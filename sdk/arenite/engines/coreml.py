@@ -58,7 +58,8 @@ class CoreMl:
             self._model = _load(Path(graph.path), UNITS.get(wanted, "ALL"))
         self._names = [graph.tensors[i].name for i in graph.inputs]
         self._contract = contract_of(graph)
-        self._pictures = {feature.name for feature in read_package(Path(graph.path)).inputs if feature.kind == "picture"}
+        features = read_package(Path(graph.path)).inputs
+        self._pictures = {feature.name for feature in features if feature.kind == "picture"}
         self._output_names = [graph.tensors[i].name for i in graph.outputs]
         self.inputs = tuple(aligned_array(graph.tensors[i].shape, graph.tensors[i].dtype) for i in graph.inputs)
         self._filled = tuple(aligned_array(graph.tensors[i].shape, graph.tensors[i].dtype) for i in graph.outputs)

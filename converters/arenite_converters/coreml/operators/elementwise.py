@@ -110,7 +110,8 @@ _BINARY: Mapping[str, Kernel] = {
 }  # fmt: skip
 _UNARY: Mapping[str, Kernel] = {
     "abs": np.abs, "ceil": np.ceil, "cos": np.cos, "erf": _erf, "exp": np.exp, "exp2": np.exp2, "floor": np.floor,
-    "logical_not": np.logical_not, "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.minimum(np.maximum(x, 0), 6),
+    "logical_not": np.logical_not, "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.minimum(np.maximum(x, 0), 6),
     "round": np.rint, "sigmoid": sigmoid, "sign": np.sign, "silu": lambda x: x * sigmoid(x), "sin": np.sin,
     "softplus": lambda x: np.logaddexp(x, 0), "softsign": lambda x: x / (1 + np.abs(x)), "sqrt": np.sqrt,
     "square": np.square, "tan": np.tan, "tanh": np.tanh,

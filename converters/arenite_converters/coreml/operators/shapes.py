@@ -84,19 +84,22 @@ def _cumsum(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = Fals
 def _depth_to_space(x: Array, block_size: Any) -> Array:
     n, c, h, w = x.shape
     b = int(block_size)
-    return x.reshape(n, b, b, c // b**2, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(n, c // b**2, h * b, w * b)
+    y = x.reshape(n, b, b, c // b**2, h, w).transpose(0, 3, 4, 1, 5, 2)
+    return np.asarray(y.reshape(n, c // b**2, h * b, w * b))
 
 
 def _space_to_depth(x: Array, block_size: Any) -> Array:
     n, c, h, w = x.shape
     b = int(block_size)
-    return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(n, c * b**2, h // b, w // b)
+    y = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
+    return np.asarray(y.reshape(n, c * b**2, h // b, w // b))
 
 
 def _pixel_shuffle(x: Array, upscale_factor: Any) -> Array:
     n, c, h, w = x.shape
     b = int(upscale_factor)
-    return x.reshape(n, c // b**2, b, b, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, c // b**2, h * b, w * b)
+    y = x.reshape(n, c // b**2, b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+    return np.asarray(y.reshape(n, c // b**2, h * b, w * b))
 
 
 def _nearest(x: Array, scale_factor_height: Any = 1, scale_factor_width: Any = 1) -> Array:

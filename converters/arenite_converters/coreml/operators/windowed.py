@@ -44,11 +44,11 @@ def _taps(x: Array, kernel: Sequence[int], strides: Any, dilations: Any) -> Iter
         for extent, taps, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True)
     ]
     for place in product(*map(range, kernel)):
-        cut = tuple(
+        cut = (slice(None), slice(None)) + tuple(
             slice(p * int(d), p * int(d) + (e - 1) * int(s) + 1, int(s))
             for p, d, e, s in zip(place, dilations, extents, strides, strict=True)
         )
-        yield place, x[(slice(None), slice(None), *cut)]
+        yield place, x[cut]
 
 
 def conv(
@@ -78,7 +78,8 @@ def _depthwise(parts: Iterator[tuple[tuple[int, ...], Array]], weight: Array, ch
     """One multiply-add over the whole map for each tap."""
     total: Any = 0
     for place, part in parts:
-        taps = weight[(slice(None), 0, *place)].reshape(channels, -1, *[1] * (part.ndim - 2))
+        at: Any = (slice(None), 0, *place)
+        taps = weight[at].reshape(channels, -1, *[1] * (part.ndim - 2))
         total = total + part[:, :, None] * taps
     return np.asarray(total.reshape(total.shape[0], -1, *total.shape[3:]))
 
@@ -89,7 +90,7 @@ def _grouped(parts: Iterator[tuple[tuple[int, ...], Array]], weight: Array, grou
     batch, channels, taps, *extents = laid.shape
     columns = laid.reshape(batch, groups, channels // groups * taps, -1)
     rows = weight.reshape(groups, weight.shape[0] // groups, -1)
-    return np.matmul(rows, columns).reshape(batch, weight.shape[0], *extents)
+    return np.asarray(np.matmul(rows, columns).reshape(batch, weight.shape[0], *extents))
 
 
 def _conv_transpose(
@@ -115,11 +116,14 @@ def _conv_transpose(
     rows = weight.reshape(int(groups), -1, *weight.shape[1:])
     # Room for an output padding, which lies behind what the taps reach.
     y = np.zeros((x.shape[0], int(groups) * count, *(e + int(s) for e, s in zip(whole, strides, strict=True))), "f4")
-    for place, part in _taps(y[(..., *(slice(e) for e in whole))], kernel, strides, dilations):
-        made = np.einsum("ngc...,gco->ngo...", split, rows[(slice(None), slice(None), slice(None), *place)])
+    reached: Any = (..., *(slice(extent) for extent in whole))
+    for place, part in _taps(y[reached], kernel, strides, dilations):
+        at: Any = (slice(None), slice(None), slice(None), *place)
+        made = np.einsum("ngc...,gco->ngo...", split, rows[at])
         part += made.reshape(part.shape)
     wanted = None if output_shape is None else [int(e) for e in output_shape[2:]]
-    y = y[(..., *_kept(whole, wanted, pad if pad_type == "custom" else None))]
+    kept: Any = (..., *_kept(whole, wanted, pad if pad_type == "custom" else None))
+    y = y[kept]
     return y if bias is None else np.asarray(y + bias.reshape(-1, *[1] * len(kernel)))
 
 
@@ -170,7 +174,7 @@ def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 def _matmul(x: Array, y: Array, transpose_x: Any = False, transpose_y: Any = False) -> Array:
     left = x.swapaxes(-1, -2) if transpose_x else x
-    return np.matmul(left, y.swapaxes(-1, -2) if transpose_y else y)
+    return np.asarray(np.matmul(left, y.swapaxes(-1, -2) if transpose_y else y))
 
 
 OPERATORS: Mapping[str, Callable[..., Any]] = {
