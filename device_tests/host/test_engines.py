@@ -70,14 +70,6 @@ def _not_installed() -> None:
     raise ImportError
 
 
-def test_core_ml_says_where_it_runs(tmp_path: Path) -> None:
-    package = tmp_path / "model.mlpackage"
-    package.mkdir()
-    if sys.platform != "darwin":
-        with pytest.raises(MissingToolError, match="macOS only"):
-            arenite.open(package)
-
-
 def test_missing_delegate_is_a_warning_that_names_the_operators(model: Path) -> None:
     with pytest.warns(FallbackWarning, match=r"libnone\.so was refused.*LiteRT's own kernels.*CONV_2D, SOFTMAX"):
         session = arenite.open(model, delegate="libnone.so")

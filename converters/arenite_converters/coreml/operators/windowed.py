@@ -44,10 +44,9 @@ def _taps(x: Array, kernel: Sequence[int], strides: Any, dilations: Any) -> Iter
         for extent, taps, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True)
     ]
     for place in product(*map(range, kernel)):
-        cut = (slice(None), slice(None)) + tuple(
-            slice(p * int(d), p * int(d) + (e - 1) * int(s) + 1, int(s))
-            for p, d, e, s in zip(place, dilations, extents, strides, strict=True)
-        )
+        starts = [p * int(d) for p, d in zip(place, dilations, strict=True)]
+        steps = zip(starts, extents, map(int, strides), strict=True)
+        cut = (slice(None), slice(None), *(slice(at, at + (e - 1) * s + 1, s) for at, e, s in steps))
         yield place, x[cut]
 
 
