@@ -43,6 +43,10 @@ def unpack(content: bytes) -> Any:
         if buffer.offset and buffer.offset > _NO_OFFSET:
             buffer.data = np.frombuffer(content, np.uint8, buffer.size, buffer.offset)
             buffer.offset = buffer.size = 0
+    for code in model.operatorCodes:
+        # Older readers look at the byte alone, and some writers leave it 0, which is ADD.
+        code.deprecatedBuiltinCode = min(max(code.builtinCode, code.deprecatedBuiltinCode), 127)
+        code.builtinCode = max(code.builtinCode, code.deprecatedBuiltinCode)
     return model
 
 

@@ -35,7 +35,7 @@ class QuantiseOptions:
     io: str = "int8"
     backend: str | None = None
     ranges: str | None = None
-    rounding: bool = False
+    rounding: bool = True
     bias_correction: bool = True
     equalise: bool = False
     keep_float: tuple[str, ...] = ()

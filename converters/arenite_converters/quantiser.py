@@ -3,7 +3,7 @@
 
     equalise (on request) -> ranges -> backend -> round and correct -> input and output type
 
-The default (percentile ranges, bias correction, litert-quantizer) is what won the experiments of
+The default (percentile ranges, rounding and bias correction, litert-quantizer) is what won the experiments of
 `device_tests/benchmarks/quantiser_defaults.py`.
 """
 
@@ -39,7 +39,7 @@ CANDIDATES: tuple[dict[str, Any], ...] = (
     {},
     {"ranges": "min-max"},
     {"ranges": "mse"},
-    {"rounding": True},
+    {"rounding": False},
     {"ranges": "min-max", "equalise": True},
 )
 

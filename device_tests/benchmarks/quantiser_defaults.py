@@ -43,12 +43,12 @@ MODELS: dict[str, tuple[Callable[[], Path], int, Callable[[Any], Any]]] = {
 }
 WAYS = {
     "arenite default": QuantiseOptions(),
-    "min-max, uncorrected": QuantiseOptions(ranges="min-max", bias_correction=False),
-    "percentile, uncorrected": QuantiseOptions(bias_correction=False),
+    "min-max, uncorrected": QuantiseOptions(ranges="min-max", bias_correction=False, rounding=False),
+    "percentile, uncorrected": QuantiseOptions(bias_correction=False, rounding=False),
     "min-max": QuantiseOptions(ranges="min-max"),
     "mse": QuantiseOptions(ranges="mse"),
     "entropy": QuantiseOptions(ranges="entropy"),
-    "default and rounding": QuantiseOptions(rounding=True),
+    "default without rounding": QuantiseOptions(rounding=False),
     "default and equalisation": QuantiseOptions(equalise=True),
 }
 OTHERS = ("TFLiteConverter", "litert-quantizer")

@@ -249,7 +249,7 @@ def _quantisation(done: Quantisation) -> list[str]:
 
 
 def _setting(options: QuantiseOptions) -> str:
-    switches = ("equalised" if options.equalise else "", "rounding" if options.rounding else "")
+    switches = ("equalised" if options.equalise else "", "" if options.rounding else "no rounding")
     return ", ".join(filter(None, (options.estimator, *switches)))
 
 

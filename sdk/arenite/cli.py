@@ -282,7 +282,7 @@ def _add_quantising(parser: argparse.ArgumentParser) -> None:
     estimators = ("min-max", "percentile", "mse", "entropy")
     _add_choice(group, "--ranges", estimators, "estimator of the activations' ranges (default: percentile)")
     switches = (
-        ("rounding", "round weights by least squares (default: no)"),
+        ("rounding", "round weights by least squares (default: yes)"),
         ("bias-correction", "take each channel's mean error out (default: yes)"),
         ("equalise", "equalise the channels of neighbouring layers first (default: no)"),
     )
