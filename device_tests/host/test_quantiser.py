@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from arenite.errors import UsageError
+from arenite.errors import CheckFailedError, UsageError
 from arenite.inspection import float_operators
 from arenite.tflite_graph import Graph, parse_graph
 from arenite_converters.backends import by_litert
@@ -282,13 +282,22 @@ def test_sensitivity_names_the_layer_that_hurts(network: Network) -> None:
 def test_budget_keeps_the_answers(network: Network) -> None:
     samples = pictures(120, 5)
     floats = outputs_of(network.content, samples[1::2])
-    plain, _ = quantise(network.content, samples[::2])
-    changed = 100 * (1 - fidelity(floats, outputs_of(plain, samples[1::2])).top1)
-    for max_drop in (changed, changed - 1):
-        if max_drop >= 0:
-            content, done = quantise(network.content, samples, QuantiseOptions(max_drop=max_drop))
-            assert bool(done.kept_float) == (max_drop < changed)
-            assert fidelity(floats, outputs_of(content, samples[1::2])).top1 >= 1 - max_drop / 100 - 0.02
+
+    def changed(**options: Any) -> float:
+        """Percentage of answers that are not float's."""
+        content, _ = quantise(network.content, samples[::2], QuantiseOptions(**options))
+        return 100 * (1 - fidelity(floats, outputs_of(content, samples[1::2])).top1)
+
+    bad: dict[str, Any] = {"rounding": False, "bias_correction": False, "ranges": "entropy"}
+    most, least = changed(**bad), changed(**bad, keep_float=("conv", "depthwise", "pointwise", "dense"))
+    assert least < most
+    _, done = quantise(network.content, samples, QuantiseOptions(**bad, max_drop=most))
+    assert done.kept_float == ()
+    _, done = quantise(network.content, samples, QuantiseOptions(**bad, max_drop=least))
+    assert done.kept_float
+    if least > 0:
+        with pytest.raises(CheckFailedError, match="even with every layer float"):
+            quantise(network.content, samples, QuantiseOptions(**bad, max_drop=0))
 
 
 def test_search_takes_the_best_of_what_it_tried(network: Network) -> None:

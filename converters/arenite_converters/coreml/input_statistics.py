@@ -16,7 +16,7 @@ import numpy.typing as npt
 from arenite_converters.coreml.mil_executor import MilExecutor
 from arenite_converters.coreml.program import Operation, Reference
 
-__all__ = ["LAYERS", "InputStatistics", "gather_statistics"]
+__all__ = ["InputStatistics", "LAYERS", "gather_statistics"]
 
 Floats = npt.NDArray[np.float32]
 # Operations whose weights and inputs are quantised.
