@@ -15,6 +15,7 @@ from arenite.contract import Contract, Picture, contract_json
 from arenite.page import facts, folded, grid, note, page
 from arenite.tflite_graph import printable
 from arenite_converters.model_comparison import ComparedModel, ModelComparison
+from arenite_converters.quantisation import Sensitivity
 from arenite_converters.report import (
     Agreement,
     Caution,
@@ -24,7 +25,6 @@ from arenite_converters.report import (
     ServingDrift,
     TensorQuality,
 )
-from arenite_converters.sensitivity import Sensitivity
 
 __all__ = ["comparison_page", "conversion_page"]
 

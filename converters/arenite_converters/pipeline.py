@@ -51,7 +51,7 @@ from arenite_converters.loaders import FloatModel, load, package_version
 from arenite_converters.meaning import settled_meaning
 from arenite_converters.metadata import with_metadata
 from arenite_converters.pictures import worst_pictures
-from arenite_converters.quantisation import Quantisation, QuantiseOptions
+from arenite_converters.quantisation import Quantisation, QuantiseOptions, Sensitivity
 from arenite_converters.quantiser import layers_alone
 from arenite_converters.quantiser import quantise as quantise_model
 from arenite_converters.quiet import quiet
@@ -65,7 +65,6 @@ from arenite_converters.report import (
     ServingDrift,
     TensorQuality,
 )
-from arenite_converters.sensitivity import Sensitivity
 from arenite_converters.writing import write_whole
 
 __all__ = ["convert"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Fidelity", "IO_TYPES", "PRECISIONS", "Quantisation", "QuantiseOptions", "Trial"]
+__all__ = ["Fidelity", "IO_TYPES", "PRECISIONS", "Quantisation", "QuantiseOptions", "Sensitivity", "Trial"]
 
 PRECISIONS = ("int8", "int16x8", "float16", "dynamic")
 IO_TYPES = ("int8", "uint8")
@@ -108,3 +108,20 @@ class Quantisation:
         if self.is_full_integer and self.options.precision == "int8":
             return "every target: sessions and firmware"
         return "sessions with LiteRT; no firmware, whose kernels are INT8"
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What quantising one layer alone does to the model's answers.
+
+    Attributes:
+        layer: Name of what the layer writes.
+        kind: Its operator.
+        sqnr_db: Of the model's output, in decibels; inf when nothing changed.
+        top1: Share of samples with the same largest output as float.
+    """
+
+    layer: str
+    kind: str
+    sqnr_db: float
+    top1: float

@@ -27,9 +27,9 @@ from arenite_converters.equalise import equalised
 from arenite_converters.flatbuffer import with_unique_names
 from arenite_converters.float_model import package_version
 from arenite_converters.outputs import fidelity, outputs_of
-from arenite_converters.quantisation import IO_TYPES, PRECISIONS, Quantisation, QuantiseOptions, Trial
+from arenite_converters.quantisation import IO_TYPES, PRECISIONS, Quantisation, QuantiseOptions, Sensitivity, Trial
 from arenite_converters.ranges import ESTIMATORS, activation_ranges
-from arenite_converters.sensitivity import Sensitivity, chosen_layers, layer_sensitivity
+from arenite_converters.sensitivity import chosen_layers, layer_sensitivity
 
 __all__ = ["CANDIDATES", "kept_layers", "layers_alone", "quantise"]
 

@@ -10,8 +10,7 @@ from typing import Any
 from arenite.contract import Contract
 from arenite.labels import Label
 from arenite.tflite_graph import printable
-from arenite_converters.quantisation import Quantisation
-from arenite_converters.sensitivity import Sensitivity
+from arenite_converters.quantisation import Quantisation, Sensitivity
 
 __all__ = [
     "Agreement",

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,25 +13,9 @@ from arenite.tflite_graph import Graph, parse_graph
 from arenite_converters.backends import by_litert
 from arenite_converters.correction import WEIGHTED
 from arenite_converters.outputs import fidelity, outputs_of
+from arenite_converters.quantisation import Sensitivity
 
-__all__ = ["Sensitivity", "chosen_layers", "layer_sensitivity"]
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """What quantising one layer alone does to the model's answers.
-
-    Attributes:
-        layer: Name of what the layer writes.
-        kind: Its operator.
-        sqnr_db: Of the model's output, in decibels; inf when nothing changed.
-        top1: Share of samples with the same largest output as float.
-    """
-
-    layer: str
-    kind: str
-    sqnr_db: float
-    top1: float
+__all__ = ["chosen_layers", "layer_sensitivity"]
 
 
 def chosen_layers(graph: Graph) -> tuple[str, ...]:

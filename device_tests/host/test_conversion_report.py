@@ -26,9 +26,9 @@ from arenite.contract import OutputSpec, Quantised, read_contract
 from arenite.tflite_graph import parse_graph, read_graph
 from arenite_converters import conversion_page
 from arenite_converters.checks import check_graph, concat_cautions, output_cautions
+from arenite_converters.quantisation import Sensitivity
 from arenite_converters.quiet import quiet
 from arenite_converters.report import ConversionReport
-from arenite_converters.sensitivity import Sensitivity
 from support.builder import ModelBuilder
 from support.photograph_network import CLASSES, photographs
 
