@@ -319,7 +319,7 @@ def test_no_model_is_an_error(tmp_path: Path) -> None:
     for action in ("show", "check"):
         assert main(["contract", action, str(tmp_path / "none.tflite")]) == 2
     (tmp_path / "bad.mlmodel").write_bytes(b"\xff" * 40)
-    with pytest.raises(ModelError, match="no Core ML model"):
+    with pytest.raises(ModelError, match="no Core ML package"):
         arenite.read_contract(tmp_path / "bad.mlmodel")
     (tmp_path / "bad.mlpackage").mkdir()
     with pytest.raises(ModelError):

@@ -56,7 +56,7 @@ def test_float_operators_are_listed(tmp_path: Path) -> None:
 def test_damaged_contract_is_named(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(model(metadata={CONTRACT_METADATA: b'{"format": 1}'}))
-    with pytest.raises(ContractError, match=r"model\.tflite.*'outputs' is missing"):
+    with pytest.raises(ContractError, match=r"model\.tflite.*'name' is missing"):
         arenite.inspect(path)
 
 

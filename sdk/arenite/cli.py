@@ -250,7 +250,7 @@ def _add_convert(commands: Any) -> None:
     parser.add_argument("--save-recipe", metavar="FILE", help="write the whole choice as JSON")
     _add_choice(parser, "--precision", COREML_PRECISIONS, "of an .mlpackage (default: float16)")
     mac = "write a script and golden vectors beside an .mlpackage, for a Mac to run"
-    parser.add_argument("--verify-on-mac", action="store_true", help=mac)
+    parser.add_argument("--verify-on-mac", action="store_true", default=None, help=mac)
     recipe = "run such a file again; options given beside it take the place of its own"
     parser.add_argument("--recipe", metavar="FILE", help=recipe)
 
