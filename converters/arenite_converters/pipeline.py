@@ -141,6 +141,7 @@ def convert(
         CheckFailedError: The converted model is not good; every failed check is listed.
         OutputError: The file cannot be written.
     """
+    quantisation = quantisation or QuantiseOptions()
     arguments = {name: value for name, value in locals().items() if name not in ("out", "progress")}
     source, target = Path(model), Path(out).resolve()
     progress = progress or Progress()
@@ -161,7 +162,7 @@ def convert(
         job = _Job(source, Path(scratch), options, meaning, progress)
         job.load(input_shape, signature, None if weights is None else Path(weights))
         samples = job.samples(calibration, "calibration", min_samples)
-        job.quantise(samples, quantisation or QuantiseOptions())
+        job.quantise(samples, quantisation)
         held_out = None if evaluation is None else job.samples(evaluation, "evaluation", 1)
         serving = None if serving_sample is None else job.samples(serving_sample, "serving", _FEWEST_SERVING)
         sets = _Sets(samples, held_out, serving)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from inspect import signature
 from pathlib import Path
@@ -23,7 +23,7 @@ _CURE = "Give a file that `arenite convert --save-recipe` wrote."
 # What a recipe cannot hold when it was given as values.
 _SAMPLES = ("calibration", "evaluation", "serving_sample")
 # Arguments that may be dataclasses, which JSON holds as objects.
-_CLASSES: Mapping[str, Callable[..., Any]] = {"normalisation": Normalisation, "quantisation": QuantiseOptions}
+_CLASSES: Mapping[str, type[Any]] = {"normalisation": Normalisation, "quantisation": QuantiseOptions}
 
 
 def save_recipe(report: ConversionReport, path: Path | str) -> None:
@@ -96,7 +96,10 @@ def _argument(name: str, value: Any) -> Any:
     """An argument as it was before it became JSON."""
     if isinstance(value, dict) and name in _CLASSES:
         fields = {key: tuple(field) if isinstance(field, list) else field for key, field in value.items()}
-        return _CLASSES[name](**fields)
+        try:
+            return _CLASSES[name](**fields)
+        except TypeError as error:
+            raise UsageError(f"argument '{name}' of the recipe is malformed ({error})", cure=_CURE) from error
     return value
 
 

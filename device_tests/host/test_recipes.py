@@ -114,6 +114,14 @@ def test_malformed_recipes(
         arenite.reconvert(tmp_path / "r.json", tmp_path / "m.tflite")
 
 
+def test_malformed_argument(made: tuple[Path, ConversionReport], tmp_path: Path) -> None:
+    content = json.loads(made[0].read_text())
+    content["arguments"]["normalisation"] = {"zoom": 1}
+    (tmp_path / "r.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=r"'normalisation' of the recipe is malformed \(.*zoom"):
+        arenite.reconvert(tmp_path / "r.json", tmp_path / "m.tflite")
+
+
 def test_source_or_recipe_must_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["convert", "-o", str(tmp_path / "m.tflite")]) == 2
     assert "MODEL and --calibration must be given" in capsys.readouterr().err
