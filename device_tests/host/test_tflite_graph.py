@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from arenite.errors import AreniteError, ModelError
 from arenite.tflite_graph import parse_graph, printable, read_graph
 from arenite_codegen.legalise import legalise
-from arenite_converters.tflite_builder import ModelBuilder, tflite_schema
+from arenite_converters.flatbuffer import schema
+from arenite_converters.tflite_builder import ModelBuilder
 from support.graphs import KINDS, random_graph
 
 MODELS = [random_graph(kind, 3).model_bytes for kind in sorted(KINDS)]
@@ -70,11 +71,11 @@ def test_constants_are_typed_and_shaped() -> None:
 
 def test_operator_code_in_the_new_field_alone() -> None:
     """Some writers fill the new field and leave the old one at 0, which is ADD."""
-    flatbuffers, schema = pytest.importorskip("flatbuffers"), tflite_schema()
+    flatbuffers, classes = pytest.importorskip("flatbuffers"), schema()
     builder = ModelBuilder()
     x, y = (builder.tensor(name, (1, 4), "int8", scales=[scale]) for name, scale in (("x", 0.1), ("y", 0.2)))
     builder.operator("QUANTIZE", [x], [y])
-    model = schema.ModelT.InitFromPackedBuf(builder.finish([x], [y]), 0)
+    model = classes.ModelT.InitFromPackedBuf(builder.finish([x], [y]), 0)
     model.operatorCodes[0].deprecatedBuiltinCode = 0
     packer = flatbuffers.Builder(1024)
     packer.Finish(model.Pack(packer), b"TFL3")
