@@ -15,6 +15,7 @@ from arenite.errors import MissingToolError, ModelError
 from arenite.tflite_graph import Graph, Operator, parse_graph
 from arenite_converters.correction import WEIGHTED
 from arenite_converters.flatbuffer import pack, unpack
+from arenite_converters.float_model import first_line
 from arenite_converters.loaders.tensorflow import converted, tensorflow
 from arenite_converters.quiet import quiet
 
@@ -68,9 +69,8 @@ def by_litert(
         with quiet():
             done = quantizer.quantize(statistics, enable_progress_bar=False, enable_progress_report=False)
     except Exception as error:  # whatever the library raises
-        line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         cure = "Keep the operator that it names float (keep_float), or try the other backend."
-        raise ModelError(f"{_PACKAGE} cannot quantise the model ({line[:200]})", cure=cure) from error
+        raise ModelError(f"{_PACKAGE} cannot quantise the model ({first_line(error)})", cure=cure) from error
     return pack(unpack(bytes(done.quantized_model)))
 
 

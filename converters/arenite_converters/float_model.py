@@ -3,17 +3,27 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from arenite import engines
 from arenite.errors import ModelError
+from arenite.machine import installed_version
 
-__all__ = ["FloatModel", "dims", "first_line", "package_version", "several"]
+__all__ = [
+    "FloatModel",
+    "dims",
+    "first_line",
+    "first_value",
+    "package_version",
+    "several",
+    "tool_versions",
+]
 
 
 @dataclass(frozen=True)
@@ -40,10 +50,19 @@ class FloatModel:
 
 def package_version(package: str) -> str:
     """Version of an installed package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
+    return installed_version(package) or "unknown"
+
+
+def tool_versions(packages: Sequence[str], loader: str) -> dict[str, str]:
+    """What made a file, for its contract: versions, what loaded the model, the kind of machine."""
+    return {**{name: package_version(name) for name in packages}, "loader": loader, "machine": platform.machine()}
+
+
+def first_value(value: Any) -> Any:
+    """What a model with one output returns, out of the containers that it may lie in."""
+    while isinstance(value, (list, tuple, dict)):
+        value = next(iter(value.values() if isinstance(value, dict) else value))
+    return value
 
 
 def dims(shape: Sequence[int | None]) -> str:
@@ -60,7 +79,7 @@ def several(what: str, count: int, where: str) -> ModelError:
     )
 
 
-def first_line(error: BaseException) -> str:
+def first_line(error: Exception) -> str:
     """What an error of a foreign library says first."""
-    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    line = engines.first_line(error)
     return line if len(line) <= 160 else line[:159] + "…"

@@ -4,10 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from arenite.errors import ContractError
+from arenite.labels import read_labels
 
-__all__ = ["settled_meaning"]
+__all__ = ["label_texts", "settled_meaning"]
+
+
+def label_texts(labels: Sequence[str] | Path | str | None) -> tuple[str, ...]:
+    """Labels as they were given, or from a file with one a line."""
+    return read_labels(labels) if isinstance(labels, (str, Path)) else tuple(labels or ())
 
 
 def settled_meaning(last: str, meaning: str | None, labels: Sequence[str], where: str) -> str:

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +24,6 @@ from arenite.contract import (
 from arenite.engines import kinds_of
 from arenite.engines.litert import LiteRt
 from arenite.errors import CheckFailedError, OutputError, UsageError
-from arenite.labels import read_labels
 from arenite.preprocess import quantise
 from arenite.progress import Progress, Step
 from arenite.tflite_graph import Graph, parse_graph, read_graph
@@ -44,11 +41,12 @@ from arenite_converters.checks import (
 )
 from arenite_converters.drift import drift_cautions, measure_drift
 from arenite_converters.equalise import equalised
+from arenite_converters.float_model import tool_versions
 from arenite_converters.golden import golden_vectors, pack_vectors
 from arenite_converters.guards import order_against, sample_cautions
 from arenite_converters.layers import compare_activations
-from arenite_converters.loaders import FloatModel, load, package_version
-from arenite_converters.meaning import settled_meaning
+from arenite_converters.loaders import FloatModel, load
+from arenite_converters.meaning import label_texts, settled_meaning
 from arenite_converters.metadata import with_metadata
 from arenite_converters.pictures import worst_pictures
 from arenite_converters.quantisation import Quantisation, QuantiseOptions, Sensitivity
@@ -65,7 +63,7 @@ from arenite_converters.report import (
     ServingDrift,
     TensorQuality,
 )
-from arenite_converters.writing import write_whole
+from arenite_converters.writing import check_folder, write_whole
 
 __all__ = ["convert"]
 
@@ -155,7 +153,7 @@ def convert(
         "crop_fraction": crop_fraction,
         "filter": filter,
         "orientation": orientation,
-        "labels": _labels(labels),
+        "labels": label_texts(labels),
     }
     _check_target(target, source)
     with tempfile.TemporaryDirectory(prefix="arenite-") as scratch:
@@ -169,12 +167,6 @@ def convert(
         return job.finish(target, sets, arguments)
 
 
-def _labels(labels: Sequence[str] | Path | str | None) -> tuple[str, ...]:
-    if isinstance(labels, (str, Path)):
-        return read_labels(labels)
-    return tuple(labels or ())
-
-
 def _check_target(target: Path, source: Path) -> None:
     cure = "Give the path of a new .tflite file in a folder that exists and can be written."
     if target.suffix != ".tflite":
@@ -185,10 +177,7 @@ def _check_target(target: Path, source: Path) -> None:
         raise OutputError("the output is a device", where=str(target), cure=cure)
     if target.is_dir():
         raise OutputError("the output is a folder", where=str(target), cure=cure)
-    if not target.parent.is_dir():
-        raise OutputError("the output's folder does not exist", where=str(target.parent), cure=cure)
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError("the output's folder cannot be written", where=str(target.parent), cure=cure)
+    check_folder(target, cure)
 
 
 @dataclass(frozen=True)
@@ -280,7 +269,8 @@ class _Job:
     def _quantised_model(self, samples: SampleSet, options: QuantiseOptions, step: Step) -> tuple[bytes, Quantisation]:
         if self.model.quantised is not None:
             graph = parse_graph(self.model.quantised)
-            own = QuantiseOptions(io=graph.tensors[graph.inputs[0]].dtype, ranges="own", bias_correction=False)
+            ends = graph.tensors[graph.inputs[0]].dtype
+            own = QuantiseOptions(io=ends, ranges="own", rounding=False, bias_correction=False)
             return self.model.quantised, Quantisation(own, "whoever made the file")
         return quantise_model(
             self.model.content,
@@ -297,8 +287,7 @@ class _Job:
 
     def _tools(self) -> dict[str, str]:
         packages = ("arenite", "numpy", "pillow", "tensorflow", "ai-edge-litert", "litert-quantizer")
-        tools = {name: package_version(name) for name in packages}
-        return {**tools, "loader": self.model.loader, "machine": platform.machine()}
+        return tool_versions(packages, self.model.loader)
 
     def finish(self, target: Path, sets: _Sets, arguments: Mapping[str, Any]) -> ConversionReport:
         """Check, add the golden vectors and the contract, write."""

@@ -3,12 +3,25 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
 from arenite.errors import OutputError
 
-__all__ = ["write_whole"]
+__all__ = ["check_folder", "write_whole"]
+
+
+def check_folder(target: Path, cure: str) -> None:
+    """Find out before a long conversion that its output has no place.
+
+    Raises:
+        OutputError: The output's folder does not exist or cannot be written.
+    """
+    if not target.parent.is_dir():
+        raise OutputError("the output's folder does not exist", where=str(target.parent), cure=cure)
+    if not os.access(target.parent, os.W_OK):
+        raise OutputError("the output's folder cannot be written", where=str(target.parent), cure=cure)
 
 
 def write_whole(target: Path, content: bytes) -> None:

@@ -18,7 +18,7 @@ from PIL import Image
 from arenite_converters.quiet import quiet
 from support.photograph_network import CLASSES, SIDE, photographs
 
-__all__ = ["NETWORKS", "converted", "photograph_classifier"]
+__all__ = ["LITE0_STAGES", "NETWORKS", "converted", "photograph_classifier"]
 
 CALIBRATION_SAMPLES = 3
 
@@ -65,7 +65,7 @@ def _two_branches(keras: Any) -> Any:
 
 
 # Expansion, channels, blocks, stride of the first, kernel.
-_LITE0_STAGES = (
+LITE0_STAGES = (
     (1, 16, 1, 1, 3),
     (6, 24, 2, 2, 3),
     (6, 40, 2, 2, 5),
@@ -81,7 +81,7 @@ def _efficientnet_lite0(keras: Any) -> Any:
     layers = keras.layers
     inputs = keras.Input((224, 224, 3))
     x = layers.ReLU(6.0)(layers.Conv2D(32, 3, 2, "same")(inputs))
-    for expansion, channels, blocks, stride, kernel in _LITE0_STAGES:
+    for expansion, channels, blocks, stride, kernel in LITE0_STAGES:
         for block in range(blocks):
             y = layers.ReLU(6.0)(layers.Conv2D(expansion * x.shape[-1], 1)(x)) if expansion > 1 else x
             y = layers.DepthwiseConv2D(kernel, stride if block == 0 else 1, "same")(y)

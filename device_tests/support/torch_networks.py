@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from support.keras_networks import LITE0_STAGES
+
 __all__ = ["cumulated", "efficientnet_lite0", "small", "without_onnx_form"]
 
 
@@ -77,18 +79,6 @@ def without_onnx_form() -> nn.Module:
     return _WithHead(lambda x: torch.special.bessel_j0(x))
 
 
-# Expansion, channels, blocks, stride of the first, kernel.
-_LITE0_STAGES = (
-    (1, 16, 1, 1, 3),
-    (6, 24, 2, 2, 3),
-    (6, 40, 2, 2, 5),
-    (6, 80, 3, 2, 3),
-    (6, 112, 3, 1, 5),
-    (6, 192, 4, 2, 5),
-    (6, 320, 1, 1, 3),
-)
-
-
 class _Same(nn.Conv2d):  # type: ignore[misc]
     """A convolution with TensorFlow's pads, which are more after than before."""
 
@@ -129,7 +119,7 @@ class _Lite0(nn.Module):  # type: ignore[misc]
         super().__init__()
         self._conv_stem, self._bn0 = _Same(3, 32, 3, 2, bias=False), _norm(32)
         blocks, channels = [], 32
-        for expansion, outputs, count, stride, kernel in _LITE0_STAGES:
+        for expansion, outputs, count, stride, kernel in LITE0_STAGES:
             for index in range(count):
                 blocks.append(_Block(channels, expansion, outputs, stride if index == 0 else 1, kernel))
                 channels = outputs

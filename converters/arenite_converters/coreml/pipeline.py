@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +18,6 @@ import numpy.typing as npt
 from arenite.contract import CONTRACT_METADATA, Contract, Normalisation, make_contract
 from arenite.coreml_package import PRECISIONS, content_digest, read_package
 from arenite.errors import CheckFailedError, ContractError, MissingToolError, ModelError, OutputError, UsageError
-from arenite.labels import read_labels
 from arenite.progress import Progress
 from arenite.tflite_graph import Graph, Tensor
 from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples
@@ -40,10 +37,11 @@ from arenite_converters.coreml.mac import write_mac_folder
 from arenite_converters.coreml.program import Program, Reference
 from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
 from arenite_converters.coreml.source import Source, load_source
-from arenite_converters.loaders import package_version
-from arenite_converters.meaning import settled_meaning
+from arenite_converters.float_model import tool_versions
+from arenite_converters.meaning import label_texts, settled_meaning
 from arenite_converters.quiet import quiet
 from arenite_converters.statistics import sqnr_db
+from arenite_converters.writing import check_folder
 
 __all__ = ["convert_coreml"]
 
@@ -113,12 +111,11 @@ def convert_coreml(
         raise UsageError(f"there is no precision '{precision}'", cure=f"Choose {', '.join(PRECISIONS)}.")
     target = Path(out).resolve()
     _check_target(target)
-    texts = read_labels(labels) if isinstance(labels, str | Path) else tuple(labels or ())
     least = LEAST[precision]
     limits = (least[0] if min_sqnr_db is None else min_sqnr_db, least[1] if min_top1 is None else min_top1)
     options: dict[str, Any] = {
         "normalisation": normalisation, "colour": colour, "crop": crop, "crop_fraction": crop_fraction,
-        "filter": filter, "orientation": orientation, "labels": texts,
+        "filter": filter, "orientation": orientation, "labels": label_texts(labels),
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="arenite-") as scratch:
         job = _Job(Path(scratch), precision, limits, meaning, progress or Progress())
@@ -136,10 +133,7 @@ def _check_target(target: Path) -> None:
         raise UsageError(f"the output must be named *.mlpackage, not {target.name!r}", cure=cure)
     if target.exists() and not (target / "Manifest.json").is_file():
         raise OutputError("the output is there already and is no package", where=str(target), cure=cure)
-    if not target.parent.is_dir():
-        raise OutputError("the output's folder does not exist", where=str(target.parent), cure=cure)
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError("the output's folder cannot be written", where=str(target.parent), cure=cure)
+    check_folder(target, cure)
 
 
 @dataclass
@@ -217,8 +211,7 @@ class _Job:
     def _tools(self) -> dict[str, str]:
         framework = "torch" if self.source.channels_first else "tensorflow"
         packages = ("arenite", "numpy", "pillow", "coremltools", framework)
-        tools = {package: package_version(package) for package in packages}
-        return {**tools, "loader": self.source.loader, "machine": platform.machine()}
+        return tool_versions(packages, self.source.loader)
 
     def compress(self) -> None:
         """The program in the precision that was asked for, stamped and saved."""

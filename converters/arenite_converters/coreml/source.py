@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import ModelError, UsageError
-from arenite_converters.loaders import FloatModel, kind_of, load, package_version
+from arenite_converters.float_model import FloatModel, package_version
+from arenite_converters.loaders import kind_of, load
 from arenite_converters.loaders.tensorflow import float_model, frozen, static_shape
-from arenite_converters.loaders.torch import exported_factory, exported_module, exported_program
+from arenite_converters.loaders.torch import exported_factory, exported_module, exported_program, module_runner
 
 __all__ = ["Source", "load_source"]
 
@@ -119,18 +120,11 @@ def _divided_tensorflow(function: Any, std: Sequence[float], shape: tuple[int, .
 
 
 def _of_program(program: Any, where: str) -> Source:
-    torch = import_module("torch")
     example = list(program.example_inputs[0]) if program.example_inputs else []
     if len(example) != 1 or len(program.graph_signature.user_outputs) != 1:
         raise ModelError("the program has several inputs or outputs", where=where, cure="Give one with one of each.")
-    module = program.module()
-
-    def run(sample: Array) -> Array:
-        with torch.no_grad():
-            output = module(torch.from_numpy(np.ascontiguousarray(sample)))
-        return np.asarray((output[0] if isinstance(output, list | tuple) else output).numpy(), np.float32)
-
     shape = tuple(int(extent) for extent in example[0].shape)
+    run = module_runner(program.module())
     return Source(program, "pytorch", shape, f"torch {package_version('torch')}", where, run)
 
 

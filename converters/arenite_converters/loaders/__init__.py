@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arenite.errors import ModelError, UsageError
-from arenite_converters.float_model import FloatModel, package_version
+from arenite_converters.float_model import FloatModel
 from arenite_converters.loaders.keras import load_h5, load_keras
 from arenite_converters.loaders.onnx import load_onnx
 from arenite_converters.loaders.saved_model import load_saved_model
@@ -19,7 +19,7 @@ from arenite_converters.loaders.tensorflow import tensorflow
 from arenite_converters.loaders.tflite import load_tflite
 from arenite_converters.loaders.torch import FACTORY, load_factory, load_program
 
-__all__ = ["FloatModel", "kind_of", "load", "package_version", "tensorflow"]
+__all__ = ["FloatModel", "kind_of", "load", "tensorflow"]
 
 _KINDS = "a .keras, .h5, .onnx, .tflite or .pt2 file, a SavedModel folder, or module:factory of PyTorch"
 _LOADERS = {

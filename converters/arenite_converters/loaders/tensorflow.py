@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import AreniteError, MissingToolError, ModelError, UsageError
-from arenite_converters.float_model import FloatModel, dims, several
+from arenite_converters.float_model import FloatModel, dims, first_value, several
 
 __all__ = ["converted", "float_model", "frozen", "static_shape", "tensorflow"]
 
@@ -77,7 +77,7 @@ def float_model(call: Callable[[Any], Any], shape: tuple[int, ...], loader: str,
     tf = tensorflow()
 
     def run(sample: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        return np.asarray(_first(function(tf.constant(sample))), np.float32)
+        return np.asarray(first_value(function(tf.constant(sample))), np.float32)
 
     content = converted(tf.lite.TFLiteConverter.from_concrete_functions([function]), where)
     return FloatModel(content, shape, loader, run, function)
@@ -108,11 +108,5 @@ def frozen(call: Callable[[Any], Any], shape: tuple[int, ...]) -> Any:
     # The public converter freezes in the same way; doing it here covers Keras 3, tf_keras and SavedModel
     # alike.
     freeze = import_module("tensorflow.python.framework.convert_to_constants")
-    traced = tf.function(lambda x: _first(call(x))).get_concrete_function(tf.TensorSpec(shape, tf.float32))
+    traced = tf.function(lambda x: first_value(call(x))).get_concrete_function(tf.TensorSpec(shape, tf.float32))
     return freeze.convert_variables_to_constants_v2(traced)
-
-
-def _first(value: Any) -> Any:
-    while isinstance(value, (list, tuple, dict)):
-        value = next(iter(value.values())) if isinstance(value, dict) else value[0]
-    return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -19,11 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import MissingToolError, ModelError, UnsupportedOperatorError, UsageError
-from arenite_converters.float_model import FloatModel, first_line, package_version
+from arenite_converters.float_model import FloatModel, first_line, first_value, package_version
 from arenite_converters.loaders.onnx import import_model
 from arenite_converters.onnx_import.graph import described
 
-__all__ = ["FACTORY", "exported_factory", "exported_module", "exported_program", "load_factory", "load_program"]
+__all__ = [
+    "FACTORY",
+    "exported_factory",
+    "exported_module",
+    "exported_program",
+    "load_factory",
+    "load_program",
+    "module_runner",
+]
 
 # package.module:function
 FACTORY = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
@@ -192,17 +200,20 @@ def _weights_only() -> Iterator[None]:
 def _imported(
     program: Any, module: Any, input_shape: Sequence[int] | None, where: str, kind: str
 ) -> FloatModel:
-    torch = _torch()
+    loader = f"{kind}, torch {package_version('torch')}"
+    return import_model(_as_onnx(program, where), input_shape, where, loader, module_runner(module))
+
+
+def module_runner(module: Any) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]:
+    """A module of one input as a function of NumPy's arrays; its first output."""
+    torch = import_module("torch")
 
     def run(sample: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         with torch.no_grad():
-            output = module(torch.from_numpy(np.ascontiguousarray(sample)))
-        while isinstance(output, (tuple, list, dict)):
-            output = next(iter(output.values() if isinstance(output, dict) else output))
+            output = first_value(module(torch.from_numpy(np.ascontiguousarray(sample))))
         return np.asarray(output.numpy(), np.float32)
 
-    loader = f"{kind}, torch {package_version('torch')}"
-    return import_model(_as_onnx(program, where), input_shape, where, loader, run)
+    return run
 
 
 def _as_onnx(program: Any, where: str) -> Any:
