@@ -27,6 +27,7 @@ typedef struct {
 void arenite_conv_2d_tile(const arenite_conv_tile_t *tile);
 
 void arenite_conv_2d_tile_avx512(const arenite_conv_tile_t *tile);
+void arenite_conv_2d_tile_avxvnni(const arenite_conv_tile_t *tile);
 void arenite_conv_2d_tile_avx2(const arenite_conv_tile_t *tile);
 void arenite_conv_2d_tile_neon(const arenite_conv_tile_t *tile);
 
