@@ -27,8 +27,7 @@ typedef struct {
     __m256i third;
 } column_t;
 
-ARENITE_AVX2_INLINE __m128i load(const half_t *h, int32_t ky, int32_t x, const int is_full) {
-    const int8_t *bytes = arenite_depthwise_pixel(h->row, ky, x) + h->channel;
+ARENITE_AVX2_INLINE __m128i load(const half_t *h, const int8_t *bytes, const int is_full) {
     if (is_full) {
         return _mm_loadl_epi64((const __m128i *)(const void *)bytes);
     }
@@ -58,9 +57,12 @@ ARENITE_AVX2_INLINE void finish(const half_t *h, __m256i *acc, int8_t *out, cons
 /* sums[q] += a group of rows of input column x times their weights. */
 ARENITE_AVX2_INLINE void add_group(const half_t *h, int32_t group, int32_t x, const int8_t *w, __m256i *sums,
                                    const int is_full) {
-    const int32_t ky = ARENITE_GROUP * group;
-    const __m128i rows01 = _mm_unpacklo_epi8(load(h, ky, x, is_full), load(h, ky + 1, x, is_full));
-    const __m128i rows23 = _mm_unpacklo_epi8(load(h, ky + 2, x, is_full), load(h, ky + 3, x, is_full));
+    __m128i rows[ARENITE_GROUP];
+    for (int32_t i = 0; i < ARENITE_GROUP; i++) {
+        const int8_t *pixel = arenite_depthwise_pixel(h->row, ARENITE_GROUP * group + i, x);
+        rows[i] = load(h, pixel + h->channel, is_full);
+    }
+    const __m128i rows01 = _mm_unpacklo_epi8(rows[0], rows[1]), rows23 = _mm_unpacklo_epi8(rows[2], rows[3]);
     const __m128i quarter[QUARTERS] = {_mm_unpacklo_epi16(rows01, rows23),
                                        _mm_unpackhi_epi16(rows01, rows23)};
     ARENITE_UNROLL
@@ -89,12 +91,20 @@ ARENITE_AVX2_INLINE void run_any(const half_t *h, int8_t *out, const int is_full
     }
 }
 
-/* Input column x of a window of up to 3 rows. */
-ARENITE_AVX2_INLINE column_t load_column(const half_t *h, int32_t x, const int is_full) {
+ARENITE_AVX2_INLINE column_t make_column(__m128i row0, __m128i row1, __m128i row2) {
     column_t c;
-    c.pair = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(load(h, 0, x, is_full), load(h, 1, x, is_full)));
-    c.third = _mm256_cvtepi8_epi32(load(h, 2, x, is_full)); /* its upper half is multiplied by 0 */
+    c.pair = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(row0, row1));
+    c.third = _mm256_cvtepi8_epi32(row2); /* its upper half is multiplied by 0 */
     return c;
+}
+
+ARENITE_AVX2_INLINE column_t next_column(const half_t *h, arenite_depthwise_walk_t *walk, const int is_full) {
+    const int8_t *rows[3];
+    if (arenite_next_column(walk, h->row, rows)) {
+        return make_column(load(h, rows[0], is_full), load(h, rows[1], is_full), load(h, rows[2], is_full));
+    }
+    const __m128i outside = load(h, h->row->outside + h->channel, is_full);
+    return make_column(outside, outside, outside);
 }
 
 /* The weights of column kx of a window of up to 3 rows. */
@@ -126,16 +136,16 @@ ARENITE_AVX2_INLINE void run_3x3(const half_t *h, int8_t *out, const int is_full
     const arenite_depthwise_conv_2d_s8_t *p = h->row->params;
     const column_t w[3] = {load_weights(h, 0), load_weights(h, 1), load_weights(h, 2)};
     const int kept = 3 - stride; /* columns that the next two pixels see again */
-    int32_t next = -p->pad_left;
+    arenite_depthwise_walk_t walk = arenite_start_walk(h->row, h->channel);
     column_t x[5];
     ARENITE_UNROLL
     for (int k = 0; k < kept; k++) {
-        x[k] = load_column(h, next++, is_full);
+        x[k] = next_column(h, &walk, is_full);
     }
     for (int32_t left = p->out_w; left > 0; left -= 2, out += 2 * (ptrdiff_t)p->in_c) {
         ARENITE_UNROLL
         for (int k = kept; k < 3 + stride; k++) {
-            x[k] = load_column(h, next++, is_full);
+            x[k] = next_column(h, &walk, is_full);
         }
         __m256i acc[2] = {add_window(h, x, w), add_window(h, x + stride, w)};
         finish(h, acc, out, left, is_full, clamps_negative);
