@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Uart"]
+__all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Pin", "Uart"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,15 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class Pin:
+    """The pin that tells an external meter when something is measured: bit `bit` of the register at `base`."""
+
+    kind: str
+    base: int
+    bit: int
+
+
+@dataclass(frozen=True)
 class Emulator:
     """How one emulator runs the board. One instruction takes 2**`instruction_ns_log2` ns of emulated time."""
 
@@ -97,6 +106,7 @@ class Board:
     counter: Counter
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
+    pin: Pin | None = None
 
     @property
     def has_fpu(self) -> bool:

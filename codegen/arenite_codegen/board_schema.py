@@ -11,13 +11,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
-from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Uart
+from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Pin, Uart
 from arenite_codegen.board_table import Table
 
-__all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "MOST_REGIONS", "UARTS", "read_board"]
+__all__ = [
+    "BAUD_HIGH",
+    "BAUD_LOW",
+    "COUNTERS",
+    "COUNTER_UNITS",
+    "FPU_BITS",
+    "MOST_REGIONS",
+    "PINS",
+    "UARTS",
+    "read_board",
+]
 
 UARTS = {"cmsdk": "uart_cmsdk.c", "16550": "uart_16550.c", "host": "uart_host.c"}
 COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "none": "counter_none.c"}
+PINS = {"register": "pin_register.c"}
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
@@ -25,6 +36,7 @@ _CPUS = {
     "riscv32": ("rv32imc", "rv32imac"),
     "host": ("native",),
 }
+BAUD_LOW, BAUD_HIGH = 300, 12_000_000
 # A place in the generated C has 4 bits for its region; the other half is for memory of the caller's.
 MOST_REGIONS = 8
 
@@ -46,6 +58,7 @@ def read_board(table: Table, directory: Path) -> Board:
         counter=_part(table.table("counter"), _read_counter),
         emulators=_read_emulators(table.table("emulators", needed=False)),
         directory=directory,
+        pin=_part(table.table("pin"), _read_pin) if "pin" in table.keys else None,
     )
     table.end()
     return board
@@ -112,7 +125,7 @@ def _read_uart(table: Table, architecture: str) -> Uart:
     return Uart(
         kind=table.choice("kind", kinds),
         base=table.address("base", architecture != "host"),
-        baud=table.number("baud", 300, 12_000_000, 115200),
+        baud=table.number("baud", BAUD_LOW, BAUD_HIGH, 115200),
         irq=table.number("irq", 0, 1023) if has_irq else None,
         plic_base=table.address("plic_base", has_irq and architecture == "riscv32"),
     )
@@ -126,6 +139,14 @@ def _read_counter(table: Table) -> Counter:
         hz=table.number("hz", 0, 0xFFFFFFFF),
         base=table.address("base", kind != "none"),
         coarse_base=table.address("coarse_base", kind == "cmsdk"),
+    )
+
+
+def _read_pin(table: Table) -> Pin:
+    return Pin(
+        kind=table.choice("kind", tuple(PINS)),
+        base=table.number("base", 0, 0xFFFFFFFF),
+        bit=table.number("bit", 0, 31),
     )
 
 

@@ -195,6 +195,8 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        app=arguments.app,
+        baud=arguments.baud,
         force=arguments.force,
         progress=_progress(),
     )

@@ -386,6 +386,10 @@ def _add_bundle(commands: Any) -> None:
         metavar="F",
         help="let up to F times the multiply-accumulates run where that makes the arena smaller (default 1.0)",
     )
+    application = "link (default), mlperf, or mlperf-energy: what the firmware speaks at its serial port"
+    parser.add_argument("--app", default="link", metavar="NAME", help=application)
+    baud = "of the serial port (default: the board's, or what MLPerf Tiny says)"
+    parser.add_argument("--baud", type=_positive, metavar="N", help=baud)
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 

@@ -3,6 +3,7 @@
 #ifndef ARENITE_BOARD_H
 #define ARENITE_BOARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "board_config.h"
@@ -21,6 +22,9 @@ void board_uart_write(uint8_t byte);
 
 /* Free-running 64-bit counter. Its unit and rate are BOARD_COUNTER_UNIT and BOARD_COUNTER_HZ. */
 uint64_t board_counter(void);
+
+/* Drives the pin that tells an external meter when something is measured; does nothing where the board names none. */
+void board_pin(bool high);
 
 /* Fills the unused stack with a pattern, so that board_stack_peak_bytes() sees what was used since. */
 void board_stack_paint(void);

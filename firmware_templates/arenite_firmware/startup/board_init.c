@@ -6,4 +6,5 @@ void board_init(void) {
     uart_init();
     counter_init();
     idle_init();
+    pin_init();
 }

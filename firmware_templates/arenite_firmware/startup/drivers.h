@@ -8,5 +8,6 @@ void uart_enable_receive_interrupt(void);
 void uart_clear_receive_interrupt(void);
 void counter_init(void);
 void idle_init(void);
+void pin_init(void);
 
 #endif

@@ -103,6 +103,7 @@ def verify(bundle_dir: Path, on: str = "emulator", progress: Progress | None = N
     """
     bundle_dir = Path(bundle_dir)
     manifest = read_manifest(bundle_dir)
+    _check_application(manifest, bundle_dir)
     _check_vectors(manifest, bundle_dir)
     with _connect(bundle_dir, on) as (device, board):
         _check_count(device, manifest)
@@ -219,6 +220,13 @@ def _compare(device: Device, model: int, vector: int, expected: list[bytes]) -> 
             if a != b:
                 return FirstDifference(model, vector, output, index, a, b)
     return None
+
+
+def _check_application(manifest: dict[str, Any], bundle_dir: Path) -> None:
+    if manifest.get("benchmark"):
+        cure = "Bundle it again without --app to verify it: kernels, schedule and weights are the same"
+        problem = "this firmware speaks the protocol of MLPerf Tiny and not the serial link"
+        raise UsageError(problem, where=str(bundle_dir), cure=cure)
 
 
 def _check_vectors(manifest: dict[str, Any], bundle_dir: Path) -> None:

@@ -116,6 +116,8 @@ class UnicornBoard:
         pages = {uart["base"]: _UARTS[uart["kind"]](self._serial)}
         clock = self._target.counter
         pages |= _CLOCKS[clock["kind"]](clock, self.ticks)
+        if self._target.pin is not None:  # a register that keeps what is written
+            self._engine.mem_map(self._target.pin["base"] // _PAGE * _PAGE, _PAGE)
         if uart["plic_base"] is not None:
             self._engine.mmio_map(uart["plic_base"], _PLIC_BYTES, lambda *_: 0, None, lambda *_: None, None)
         for base, (read, write) in pages.items():
