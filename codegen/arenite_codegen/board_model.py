@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from arenite_codegen.board_flash import Flashing
+
 __all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Pin", "Uart"]
 
 
@@ -107,6 +109,7 @@ class Board:
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
     pin: Pin | None = None
+    flashing: Flashing | None = None
 
     @property
     def has_fpu(self) -> bool:

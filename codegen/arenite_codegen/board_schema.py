@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
+from arenite_codegen.board_flash import read_flashing
 from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Pin, Uart
 from arenite_codegen.board_table import Table
 
@@ -58,6 +59,7 @@ def read_board(table: Table, directory: Path) -> Board:
         counter=_part(table.table("counter"), _read_counter),
         emulators=_read_emulators(table.table("emulators", needed=False)),
         directory=directory,
+        flashing=_part(table.table("flash"), read_flashing) if "flash" in table.keys else None,
         pin=_part(table.table("pin"), _read_pin) if "pin" in table.keys else None,
     )
     table.end()

@@ -346,6 +346,9 @@ def _write(
         },
         "generator": f"arenite {_version()}",
     }
+    if board.flashing is not None:
+        spans = [[region.origin, region.origin + region.length] for region in board.flashes]
+        manifest["flash"] = asdict(board.flashing) | {"origin": board.flash.origin, "spans": spans}
     if benchmark is not None:
         manifest["benchmark"] = asdict(benchmark)
     if cameras:

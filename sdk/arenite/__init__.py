@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
     from arenite.device import VerifyReport
+    from arenite.device.flashing import FlashReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
@@ -130,6 +131,7 @@ __all__ = [
     "convert",
     "doctor",
     "energy_of",
+    "flash",
     "inspect",
     "make_contract",
     "meter",
@@ -338,6 +340,13 @@ def verify(bundle_dir: Path | str, on: str = "emulator", *, progress: Progress |
     from arenite.device import verify as verify_bundle
 
     return verify_bundle(Path(bundle_dir), on=on, progress=progress)
+
+
+def flash(bundle_dir: Path | str, port: str, **options: Any) -> FlashReport:
+    """Flash a built bundle onto its board and prove it there; see `arenite.device.flashing.flash`."""
+    from arenite.device.flashing import flash as flash_bundle
+
+    return flash_bundle(bundle_dir, port, **options)
 
 
 def bench(

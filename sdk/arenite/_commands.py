@@ -34,6 +34,7 @@ __all__ = [
     "convert",
     "doctor",
     "energy",
+    "flash",
     "inspect",
     "skew",
     "verify",
@@ -214,6 +215,22 @@ def verify(arguments: argparse.Namespace) -> int:
     report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress())
     _show(arguments, report, _text.verification)
     return _YES if report.identical else _NO
+
+
+def flash(arguments: argparse.Namespace) -> int:
+    """`arenite flash DIR --port PORT`: exit 1 when it is the wrong chip, or a byte differs afterwards."""
+    report = arenite.flash(
+        arguments.bundle,
+        arguments.port,
+        reset=not arguments.no_reset,
+        stub=not arguments.no_stub,
+        dry_run=arguments.dry_run,
+        check=not arguments.no_verify,
+        progress=_progress(),
+        **_chosen(arguments, "baud"),
+    )
+    _show(arguments, report, _text.flashing)
+    return _YES if report.verification is None or report.verification.identical else _NO
 
 
 def bench(arguments: argparse.Namespace) -> int:

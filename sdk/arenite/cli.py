@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | contract | skew | bundle | build | verify | bench | compare |
-compare-models | energy | doctor`.
+"""The command line: `arenite convert | inspect | contract | skew | bundle | build | flash | verify | bench |
+compare | compare-models | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -169,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_skew(commands)
     _add_bundle(commands)
     _add_build(commands)
+    _add_flash(commands)
     _add_verify(commands)
     _add_bench(commands)
     _add_compare(commands)
@@ -405,6 +406,20 @@ def _add_verify(commands: Any) -> None:
     parser.add_argument(
         "--on", default="emulator", metavar="WHERE", help="emulator (default), or a serial port"
     )
+
+
+def _add_flash(commands: Any) -> None:
+    text = "Flash a built bundle onto its board: exit 1 when the chip is another one or its flash differs afterwards."
+    parser = _command(commands, "flash", text)
+    parser.add_argument("bundle", metavar="DIR", help="a folder built by `arenite build`")
+    port = "serial port; the folder of a UF2 drive, or `auto`"
+    parser.add_argument("--port", required=True, metavar="PORT", help=port)
+    parser.add_argument("--baud", type=_positive, metavar="N", help="speed while flashing (default: 115200)")
+    parser.add_argument("--dry-run", action="store_true", help="ask the chip and compare; erase and write nothing")
+    reset = "the board is in its loader already: do not reset it, before or after"
+    parser.add_argument("--no-reset", action="store_true", help=reset)
+    parser.add_argument("--no-stub", action="store_true", help="ESP32: only the loader in ROM, nothing in RAM")
+    parser.add_argument("--no-verify", action="store_true", help="do not run the golden vectors afterwards")
 
 
 def _add_bench(commands: Any) -> None:
