@@ -11,7 +11,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
-from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Uart
+from arenite_codegen.board_model import (
+    Board,
+    Counter,
+    Emulator,
+    Features,
+    Marker,
+    MemoryRegion,
+    Uart,
+    UniqueId,
+    Watchdog,
+)
 from arenite_codegen.board_table import Table
 
 __all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "MOST_REGIONS", "UARTS", "read_board"]
@@ -60,6 +70,11 @@ def read_board(table: Table, directory: Path) -> Board:
         counter=_part(table.table("counter"), _read_counter),
         emulators=_read_emulators(table.table("emulators", needed=False)),
         directory=directory,
+        watchdog=_optional_part(table, "watchdog", lambda part: Watchdog(part.writes("setup"), part.writes("feed"))),
+        marker=_optional_part(
+            table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))
+        ),
+        unique_id=_optional_part(table, "unique_id", _read_unique_id),
     )
     table.end()
     return board
@@ -69,6 +84,17 @@ def _part(table: Table, read: Callable[[Table], T]) -> T:
     part = read(table)
     table.end()
     return part
+
+
+def _optional_part(table: Table, key: str, read: Callable[[Table], T]) -> T | None:
+    return _part(table.table(key), read) if key in table.keys else None
+
+
+def _read_unique_id(table: Table) -> UniqueId:
+    size = table.number("bytes", 4, 16)
+    if size % 4:
+        raise table.fail("bytes", f"must be a multiple of 4, not {size}")
+    return UniqueId(table.number("base", 0, 0xFFFFFFFF), size)
 
 
 def _cortex_m_features(table: Table) -> Features:
