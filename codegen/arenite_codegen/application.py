@@ -10,9 +10,9 @@ from arenite.errors import UsageError
 from arenite_codegen.board_model import Board
 from arenite_codegen.network import IoTensor, Network
 
-__all__ = ["APPLICATIONS", "Benchmark", "benchmark_of"]
+__all__ = ["Benchmark", "benchmark_defines", "benchmark_of"]
 
-APPLICATIONS = ("link", "mlperf", "mlperf-energy")
+_APPLICATIONS = ("link", "mlperf", "mlperf-energy")
 
 _PERFORMANCE_BAUD, _ENERGY_BAUD = 115_200, 9_600
 
@@ -65,7 +65,7 @@ def benchmark_of(
     """The benchmark application of a bundle; None for the serial link.
 
     Args:
-        app: One of `APPLICATIONS`.
+        app: `link`, `mlperf` or `mlperf-energy`.
         networks, contracts: Of the bundle's models. The test is the contract's `name` where that is a model id of
             MLPerf Tiny, else the one whose input and output have the model's sizes.
         board: Must have a counter that knows the time, and for energy a pin.
@@ -76,8 +76,8 @@ def benchmark_of(
     """
     if app == "link":
         return None
-    if app not in APPLICATIONS:
-        raise UsageError(f"there is no application {app!r}", cure=f"Choose one of {', '.join(APPLICATIONS)}")
+    if app not in _APPLICATIONS:
+        raise UsageError(f"there is no application {app!r}", cure=f"Choose one of {', '.join(_APPLICATIONS)}")
     if len(networks) != 1:
         raise UsageError(f"a benchmark has one model, not {len(networks)}", cure="Bundle each model by itself")
     energy = app == "mlperf-energy"
@@ -89,11 +89,16 @@ def benchmark_of(
     return Benchmark(model_id, task.payload, payload_bytes, energy, baud or own_baud)
 
 
+def benchmark_defines(board: Board) -> tuple[str, ...]:
+    """What the benchmark needs of the runtime: nothing that costs time, unless a watchdog must be fed."""
+    return ("ARENITE_ON_STEP",) if board.watchdog is not None else ()
+
+
 def _check_board(board: Board, energy: bool) -> None:
     if board.counter.unit == "none" or board.counter.hz == 0:
         raise UsageError("the board has no counter that tells the time of a benchmark", where=board.name)
-    if energy and board.pin is None:
-        cure = "Add a [pin] table to the board file, or bundle with --app mlperf"
+    if energy and board.marker is None:
+        cure = "Add a [marker] table to the board file, or bundle with --app mlperf"
         problem = "the board names no pin that could mark the time for a power monitor"
         raise UsageError(problem, where=board.name, cure=cure)
 

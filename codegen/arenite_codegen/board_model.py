@@ -8,7 +8,18 @@ from pathlib import Path
 
 from arenite_codegen.board_flash import Flashing
 
-__all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Pin", "Uart"]
+__all__ = [
+    "Board",
+    "Counter",
+    "Emulator",
+    "Features",
+    "Marker",
+    "MemoryRegion",
+    "Uart",
+    "UniqueId",
+    "Watchdog",
+    "Writes",
+]
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,8 @@ class Uart:
     """The serial port: its kind names the driver, `base` its address, `baud` its rate.
 
     With `irq`, the number of its receive interrupt (RISC-V: at the controller `plic_base`), the firmware
-    sleeps between bytes instead of polling.
+    sleeps between bytes instead of polling. `clock_hz` is the clock that the port divides, the core's where it is None;
+    pins are numbers as the driver's registers take them.
     """
 
     kind: str
@@ -59,26 +71,53 @@ class Uart:
     baud: int = 115200
     irq: int | None = None
     plic_base: int | None = None
+    clock_hz: int | None = None
+    tx_pin: int | None = None
+    rx_pin: int | None = None
 
 
 @dataclass(frozen=True)
 class Counter:
-    """What times a run; `unit` is `none`, `cycles`, `instructions` or `ticks` of `hz`."""
+    """What times a run; `unit` is `none`, `cycles`, `instructions` or `ticks` of `hz`.
+
+    `clock_hz` is the clock that the timer divides, the core's where it is None.
+    """
 
     kind: str
     unit: str
     hz: int
     base: int | None = None
     coarse_base: int | None = None
+    clock_hz: int | None = None
+
+
+Writes = tuple[tuple[int, int], ...]
+"""Addresses of 32-bit registers, each with the value to write there, in order."""
 
 
 @dataclass(frozen=True)
-class Pin:
-    """The pin that tells an external meter when something is measured: bit `bit` of the register at `base`."""
+class Watchdog:
+    """A watchdog: what starts it and what feeds it. A board that has one polls between requests, it does not sleep."""
 
-    kind: str
+    setup: Writes
+    feed: Writes
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A pin that is high while an inference runs: what makes it an output, high and low."""
+
+    setup: Writes
+    on: Writes
+    off: Writes
+
+
+@dataclass(frozen=True)
+class UniqueId:
+    """Where the chip's own number is, and its `bytes`, a multiple of four."""
+
     base: int
-    bit: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -108,7 +147,9 @@ class Board:
     counter: Counter
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
-    pin: Pin | None = None
+    watchdog: Watchdog | None = None
+    marker: Marker | None = None
+    unique_id: UniqueId | None = None
     flashing: Flashing | None = None
 
     @property

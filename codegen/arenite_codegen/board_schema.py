@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from arenite_codegen.board_flash import read_flashing
-from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Pin, Uart
+from arenite_codegen.board_model import (
+    Board,
+    Counter,
+    Emulator,
+    Features,
+    Marker,
+    MemoryRegion,
+    Uart,
+    UniqueId,
+    Watchdog,
+)
 from arenite_codegen.board_table import Table
 
 __all__ = [
@@ -22,14 +32,26 @@ __all__ = [
     "COUNTER_UNITS",
     "FPU_BITS",
     "MOST_REGIONS",
-    "PINS",
     "UARTS",
     "read_board",
 ]
 
-UARTS = {"cmsdk": "uart_cmsdk.c", "16550": "uart_16550.c", "host": "uart_host.c"}
-COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "none": "counter_none.c"}
-PINS = {"register": "pin_register.c"}
+UARTS = {
+    "cmsdk": "uart_cmsdk.c",
+    "16550": "uart_16550.c",
+    "nrf": "uart_nrf.c",
+    "stm32-v1": "uart_stm32_v1.c",
+    "host": "uart_host.c",
+}
+COUNTERS = {
+    "cmsdk": "counter_cmsdk.c",
+    "dwt": "counter_dwt.c",
+    "mtime": "counter_mtime.c",
+    "nrf": "counter_nrf.c",
+    "stm32-tim": "counter_stm32_tim.c",
+    "none": "counter_none.c",
+}
+_COUNTERS_WITHOUT_BASE = ("dwt", "none")
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
@@ -59,8 +81,12 @@ def read_board(table: Table, directory: Path) -> Board:
         counter=_part(table.table("counter"), _read_counter),
         emulators=_read_emulators(table.table("emulators", needed=False)),
         directory=directory,
-        flashing=_part(table.table("flash"), read_flashing) if "flash" in table.keys else None,
-        pin=_part(table.table("pin"), _read_pin) if "pin" in table.keys else None,
+        flashing=_optional_part(table, "flash", read_flashing),
+        watchdog=_optional_part(table, "watchdog", lambda part: Watchdog(part.writes("setup"), part.writes("feed"))),
+        marker=_optional_part(
+            table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))
+        ),
+        unique_id=_optional_part(table, "unique_id", _read_unique_id),
     )
     table.end()
     return board
@@ -70,6 +96,17 @@ def _part(table: Table, read: Callable[[Table], T]) -> T:
     part = read(table)
     table.end()
     return part
+
+
+def _optional_part(table: Table, key: str, read: Callable[[Table], T]) -> T | None:
+    return _part(table.table(key), read) if key in table.keys else None
+
+
+def _read_unique_id(table: Table) -> UniqueId:
+    size = table.number("bytes", 4, 16)
+    if size % 4:
+        raise table.fail("bytes", f"must be a multiple of 4, not {size}")
+    return UniqueId(table.number("base", 0, 0xFFFFFFFF), size)
 
 
 def _cortex_m_features(table: Table) -> Features:
@@ -130,7 +167,14 @@ def _read_uart(table: Table, architecture: str) -> Uart:
         baud=table.number("baud", BAUD_LOW, BAUD_HIGH, 115200),
         irq=table.number("irq", 0, 1023) if has_irq else None,
         plic_base=table.address("plic_base", has_irq and architecture == "riscv32"),
+        clock_hz=_optional(table, "clock_hz", 10**9),
+        tx_pin=_optional(table, "tx_pin", 255),
+        rx_pin=_optional(table, "rx_pin", 255),
     )
+
+
+def _optional(table: Table, key: str, most: int) -> int | None:
+    return table.number(key, 0, most) if key in table.keys else None
 
 
 def _read_counter(table: Table) -> Counter:
@@ -139,16 +183,9 @@ def _read_counter(table: Table) -> Counter:
         kind=kind,
         unit=table.choice("unit", COUNTER_UNITS),
         hz=table.number("hz", 0, 0xFFFFFFFF),
-        base=table.address("base", kind != "none"),
+        base=table.address("base", kind not in _COUNTERS_WITHOUT_BASE),
         coarse_base=table.address("coarse_base", kind == "cmsdk"),
-    )
-
-
-def _read_pin(table: Table) -> Pin:
-    return Pin(
-        kind=table.choice("kind", tuple(PINS)),
-        base=table.number("base", 0, 0xFFFFFFFF),
-        bit=table.number("bit", 0, 31),
+        clock_hz=_optional(table, "clock_hz", 0xFFFFFFFF),
     )
 
 

@@ -10,20 +10,23 @@ from pathlib import Path
 
 from arenite.errors import OutputError
 from arenite_codegen.application import Benchmark
-from arenite_codegen.board_model import Board
-from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, PINS, UARTS
+from arenite_codegen.board_model import Board, Writes
+from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, UARTS
 from arenite_codegen.render import render
 
-__all__ = ["copy_support", "firmware_folder"]
+__all__ = ["APP_DEFINES", "copy_support", "firmware_folder"]
 
-_APP_SOURCES = ("app.c", "crc32.c", "link.c")
-_APP_HEADERS = ("app.h", "board.h", "bytes.h", "crc32.h", "link.h")
+_APP_SOURCES = ("app.c", "crc32.c", "health.c", "link.c", "trace.c")
+_APP_HEADERS = ("app.h", "board.h", "bytes.h", "command.h", "crc32.h", "health.h", "link.h", "trace.h")
+APP_DEFINES = ("ARENITE_ON_STEP", "ARENITE_ON_ROW")
+"""What the application needs of the runtime that is compiled with it."""
 _BENCHMARK_SOURCES = ("decimal.c", "mlperf.c")
 _BENCHMARK_HEADERS = ("decimal.h", "mlperf.h")
-_BENCHMARK_APP_HEADERS = ("app.h", "board.h")
+_BENCHMARK_APP_FILES = ("app.h", "board.h", "bytes.h", "crc32.c", "crc32.h")
 _FREESTANDING_SOURCES = ("main.c", "mem.c")
-_SUPPORT_HEADERS = ("drivers.h",)
+_SUPPORT_HEADERS = ("counter_wide.h", "drivers.h")
 _STARTUP = {"cortex-m": "startup_cortex_m.c.j2", "riscv32": "startup_riscv.S.j2"}
+_FAULTS = {"cortex-m": "fault_cortex_m.c", "riscv32": "fault_riscv.c"}
 _RISCV_MACROS = (
     ("m", "__riscv_mul"),
     ("a", "__riscv_atomic"),
@@ -74,7 +77,7 @@ def _copy_app(board: Board, to: Path, benchmark: Benchmark | None) -> list[str]:
     if benchmark is None:
         own = _copy("app", _APP_HEADERS + _APP_SOURCES + common, to)
     else:
-        own = _copy("app", (*_BENCHMARK_APP_HEADERS, *common), to)
+        own = _copy("app", (*_BENCHMARK_APP_FILES, *common), to)
         own += _copy("mlperf", _BENCHMARK_HEADERS + _BENCHMARK_SOURCES, to)
         _render("mlperf_config.h.j2", to, {"mlperf": benchmark}, "mlperf")
     if not hosted:
@@ -96,8 +99,8 @@ def _copy_drivers(board: Board, to: Path) -> list[str]:
         sources, headers = ["uart_host.c"], ("uart_host.h",)
     else:
         counter = COUNTERS[board.counter.kind]
-        pin = "pin_none.c" if board.pin is None else PINS[board.pin.kind]
-        sources = ["board_init.c", "stack.c", UARTS[board.uart.kind], counter, _idle_source(board), pin]
+        sources = ["board_init.c", "mcu_id.c", "reset.c", "stack.c", "writes.c", _FAULTS[board.architecture]]
+        sources += [UARTS[board.uart.kind], counter, _idle_source(board)]
         headers = _SUPPORT_HEADERS
     for name in (*sources, *headers):
         shutil.copyfile(firmware_folder("startup") / name, to / name)
@@ -105,7 +108,7 @@ def _copy_drivers(board: Board, to: Path) -> list[str]:
 
 
 def _idle_source(board: Board) -> str:
-    if board.uart.irq is None:
+    if board.uart.irq is None or board.watchdog is not None:
         return "idle_none.c"
     return "idle_plic.c" if board.architecture == "riscv32" else "idle_nvic.c"
 
@@ -116,12 +119,24 @@ def _render_support(board: Board, to: Path, context: dict[str, object]) -> list[
         "counter_unit": COUNTER_UNITS.index(board.counter.unit),
         "fpu_bits": FPU_BITS[board.features.fpu],
         "riscv_macros": _RISCV_MACROS,
+        "register_writes": _writes(board),
     }
     _render("board_config.h.j2", to, context)
     if board.architecture == "host":
         return []
     _render("link.ld.j2", to, context)
     return [f"board/{_render(_STARTUP[board.architecture], to, context)}"]
+
+
+def _writes(board: Board) -> list[tuple[str, Writes]]:
+    """Register writes of the board by the names of their macros."""
+    parts = (("WATCHDOG", board.watchdog, ("setup", "feed")), ("MARKER", board.marker, ("setup", "on", "off")))
+    return [
+        (f"BOARD_{part}_{name.upper()}", getattr(values, name))
+        for part, values, names in parts
+        if values is not None
+        for name in names
+    ]
 
 
 def _render(template: str, to: Path, context: Mapping[str, object], part: str = "startup") -> str:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from arenite.errors import UsageError
-from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Pin, Uart
+from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Uart
 from arenite_codegen.board_schema import read_board
 from arenite_codegen.board_support import copy_support, firmware_folder
 from arenite_codegen.board_table import Table
@@ -27,7 +27,6 @@ __all__ = [
     "Emulator",
     "Features",
     "MemoryRegion",
-    "Pin",
     "Uart",
     "copy_support",
     "list_boards",

@@ -90,6 +90,7 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
 def _compile_all(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, progress: Progress) -> list[str]:
     sources: list[str] = manifest["sources"]
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
+    includes += [f"-D{name}" for name in manifest.get("defines", ())]
     if (bundle_dir / "app" / "freestanding").is_dir():
         includes += ["-isystem", "app/freestanding"]
 
@@ -219,6 +220,5 @@ def _target(board: Board, baud: int) -> dict[str, Any]:
         "memory": [asdict(region) for region in board.memory],
         "uart": asdict(board.uart) | {"baud": baud},
         "counter": asdict(board.counter),
-        "pin": None if board.pin is None else asdict(board.pin),
         "emulators": {emulator.name: asdict(emulator) for emulator in board.emulators},
     }

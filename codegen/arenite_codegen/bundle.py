@@ -17,10 +17,10 @@ from arenite.contract import Contract, contract_of
 from arenite.errors import ContractError, DoesNotFitError, UsageError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
-from arenite_codegen.application import Benchmark, benchmark_of
+from arenite_codegen.application import Benchmark, benchmark_defines, benchmark_of
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.board_schema import BAUD_HIGH, BAUD_LOW
-from arenite_codegen.board_support import firmware_folder
+from arenite_codegen.board_support import APP_DEFINES, firmware_folder
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
@@ -339,6 +339,7 @@ def _write(
         "guards": guards,
         "models": entries,
         "sources": sources,
+        "defines": list(APP_DEFINES if benchmark is None else benchmark_defines(board)),
         "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"],
         "licences": {
             f"kernels, runtime, {'camera, ' if cameras else ''}app, board": "Apache-2.0",

@@ -18,6 +18,7 @@ from arenite.device.emulators import start_emulator
 from arenite.errors import UsageError
 from arenite.tflite_graph import Tensor, parse_graph
 from arenite_codegen import bundle
+from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from support.dense_network import dense_network
 from support.mlperf_runner import MlperfRunner, Window
@@ -25,7 +26,20 @@ from support.tflm import TflmModel
 
 BOARD, CLOCK_HZ = "qemu-mps2-an386", 25_000_000
 INSTRUCTION_US = 0.128  # of the emulated board
-BAUD_DIVIDER, PIN = 0x40004010, 0x40028000
+BAUD_DIVIDER, PIN = 0x40004010, 0x20200000
+# A word of memory that nothing else uses stands for the pin's register.
+MARKER = f"""
+[marker]
+setup = []
+on = [[{PIN}, 1]]
+off = [[{PIN}, 0]]
+
+[[memory]]
+name = "pin"
+kind = "ram"
+origin = {PIN}
+length = 0x1000
+"""
 SIZES = {"kws01": (490, 12), "ic01": (3072, 10), "ad01": (640, 640)}
 
 Bytes = npt.NDArray[np.uint8]
@@ -34,11 +48,18 @@ Bytes = npt.NDArray[np.uint8]
 class Firmware:
     """A benchmark bundle, and the reference kernels' answers for it."""
 
-    def __init__(self, folder: Path, model: bytes, app: str = "mlperf", baud: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        model: bytes,
+        app: str = "mlperf",
+        baud: int | None = None,
+        board: str | Path = BOARD,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.tflite").write_bytes(model)
         self.folder = folder / "b"
-        bundle(folder / "model.tflite", BOARD, self.folder, app=app, baud=baud, vectors=0)
+        bundle(folder / "model.tflite", board, self.folder, app=app, baud=baud, vectors=0)
         build(self.folder)
         self.graph = parse_graph(model)
         self._reference = TflmModel(model)
@@ -188,7 +209,9 @@ def test_wrong_commands_are_errors_and_the_board_stays_ready(
 
 def test_energy_mode_marks_time_with_a_pin(tmp_path: Path) -> None:
     unicorn = pytest.importorskip("unicorn")
-    made = Firmware(tmp_path, dense_network(*SIZES["kws01"]), app="mlperf-energy")
+    source = load_board(BOARD).directory / "board.toml"
+    (tmp_path / "board.toml").write_text(source.read_text() + MARKER)
+    made = Firmware(tmp_path, dense_network(*SIZES["kws01"]), app="mlperf-energy", board=tmp_path / "board.toml")
     assert '"baud": 9600' in (made.folder / "manifest.json").read_text()
     with closing(start_emulator(made.folder, "unicorn")) as board:
         levels = watch(board, unicorn, PIN)

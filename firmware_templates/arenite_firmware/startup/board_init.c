@@ -3,8 +3,10 @@
 #include "drivers.h"
 
 void board_init(void) {
+    reset_init();
     uart_init();
     counter_init();
     idle_init();
-    pin_init();
+    marker_init();
+    watchdog_init();
 }

@@ -26,7 +26,6 @@ class Target:
         memory: Tables of `name`, `kind`, `origin`, `length`.
         uart: Table of `kind`, `base`, `baud`.
         counter: Table of `kind`, `unit`, `hz`, `base`, `coarse_base`.
-        pin: Table of `kind`, `base`, `bit`, or None.
         emulators: For each emulator's name its table, as in the board file.
     """
 
@@ -36,7 +35,6 @@ class Target:
     memory: list[dict[str, Any]]
     uart: dict[str, Any]
     counter: dict[str, Any]
-    pin: dict[str, Any] | None
     emulators: dict[str, dict[str, Any]]
 
 
@@ -66,7 +64,6 @@ def read_target(bundle_dir: Path) -> Target:
             memory=target["memory"],
             uart=target["uart"],
             counter=target["counter"],
-            pin=target.get("pin"),
             emulators=target["emulators"],
         )
     except OSError as error:
