@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updates in the field: signed images for the slots of a board."""
+
+from __future__ import annotations
+
+from arenite.device.updating.image import Header, Kind, read_header, sign_image
+from arenite.device.updating.keys import make_key, public_key_of, read_private_key, read_public_key
+
+__all__ = [
+    "Header",
+    "Kind",
+    "make_key",
+    "public_key_of",
+    "read_header",
+    "read_private_key",
+    "read_public_key",
+    "sign_image",
+]
