@@ -71,8 +71,8 @@ def layer_rows(
 ) -> list[dict[str, Any]]:
     """What a board's records of layers are compared with: one row for each layer, as the firmware numbers them.
 
-    `rows` are those of the whole batch that the schedule makes; `tensor` is the file's tensor that they are, None where it
-    holds none like it; `touches` are the bytes that the kernel is handed and writes, by memory.
+    `rows` are those of the whole batch that the schedule makes; `tensor` is the file's tensor that they are, None where
+    it holds none like it; `touches` are the bytes that the kernel is handed and writes, by memory.
     """
     steps = steps_run(schedule)
     rows = []
@@ -99,7 +99,8 @@ def layer_rows(
 
 def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
     value = network.values[layer.output]
-    own = [i for part in layer.parts[-1:] for i in graph.operators[part.operator].outputs] if layer.kernel != FEED else []
+    last = graph.operators[layer.parts[-1].operator]
+    own = [] if layer.kernel == FEED else last.outputs
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
         if tensor.name == value.name and tensor.elements == value.bytes * network.batch and not tensor.is_constant:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from arenite.contract_check import ContractCheck, verify_contract
     from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
-    from arenite.device import VerifyReport
+    from arenite.device import ProfileReport, VerifyReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
@@ -333,11 +333,22 @@ def build(
     return build_bundle(Path(bundle_dir), toolchain, progress)
 
 
-def verify(bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None) -> VerifyReport:
+def verify(
+    bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
+) -> VerifyReport:
     """Run a built bundle's golden vectors and compare every output byte; see `arenite.device.verify`."""
     from arenite.device import verify as verify_bundle
 
-    return verify_bundle(Path(bundle_dir), on=on, progress=progress)
+    return verify_bundle(Path(bundle_dir), on=on, progress=progress, **options)
+
+
+def profile(
+    bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
+) -> ProfileReport:
+    """Say where an inference on a board spends its time; see `arenite.device.profile.profile`."""
+    from arenite.device import profile as profile_bundle
+
+    return profile_bundle(Path(bundle_dir), on=on, progress=progress, **options)
 
 
 def bench(

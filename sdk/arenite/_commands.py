@@ -35,6 +35,7 @@ __all__ = [
     "doctor",
     "energy",
     "inspect",
+    "profile",
     "skew",
     "verify",
 ]
@@ -209,9 +210,22 @@ def build(arguments: argparse.Namespace) -> int:
 
 def verify(arguments: argparse.Namespace) -> int:
     """`arenite verify DIR --on emulator|PORT`: exit 1 when a byte differs."""
-    report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress())
+    options = _chosen(arguments, "random", "seed", "timeout_s", "baud")
+    report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress(), **options)
     _show(arguments, report, _text.verification)
     return _YES if report.identical else _NO
+
+
+def profile(arguments: argparse.Namespace) -> int:
+    """`arenite profile DIR --on emulator|PORT`."""
+    _check_writable(arguments.html)
+    options = {"model": arguments.model, "meter": arguments.meter, "baud": arguments.baud}
+    report = arenite.profile(arguments.bundle, on=arguments.on, progress=_progress(), **options)
+    if arguments.html is not None:
+        from arenite.profile_page import profile_page
+
+        Path(arguments.html).write_text(profile_page(report), encoding="utf-8")
+    return _show(arguments, report, _text.profiling)
 
 
 def bench(arguments: argparse.Namespace) -> int:

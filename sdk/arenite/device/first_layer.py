@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the first layer, row and channel where a board does not compute what the reference kernels do.
 
-One traced run gives the checksum of every layer's rows; layers are in the order of the data, so the first that differs had
-right inputs. A second run gives the checksums of its rows, a third the first row that differs.
+One traced run gives the checksum of every layer's rows; layers are in the order of the data, so the first that differs
+had right inputs. A second run gives the checksums of its rows, a third the first row that differs.
 """
 
 from __future__ import annotations
@@ -98,7 +98,11 @@ class ReferenceModel:
 
 
 def first_wrong_layer(
-    device: Device, reference: ReferenceModel, layers: Sequence[Mapping[str, Any]], inputs: Sequence[bytes], timeout_s: float
+    device: Device,
+    reference: ReferenceModel,
+    layers: Sequence[Mapping[str, Any]],
+    inputs: Sequence[bytes],
+    timeout_s: float,
 ) -> LayerDifference | None:
     """Runs one input on the board, traced, and compares layer by layer; None when every layer is right.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rounding rule makes a value: one output of a convolution, computed as each known library would.
 
-The sum of products is exact in all of them; they differ in how it becomes eight bits. `double` is the TFLite reference's
-(gemmlowp), `single` that of builds with TFLITE_SINGLE_ROUNDING and of CMSIS-NN with the same option, `float` XNNPACK's.
+The sum of products is exact in all of them; they differ in how it becomes eight bits. `double` is the TFLite
+reference's (gemmlowp), `single` that of builds with TFLITE_SINGLE_ROUNDING and of CMSIS-NN with the same option, `float` XNNPACK's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def values_by_rule(graph: Graph, operator: Operator, inputs: Array, index: int) 
     if operator.kind not in kinds or len(tensors) < 2 or tensors[0] is None or tensors[1] is None:
         return {}
     data, weights = tensors[0], tensors[1]
-    if weights.data is None or out.dtype != "int8" or not (data.quantisation and out.quantisation and weights.quantisation):
+    if weights.data is None or out.dtype != "int8":
+        return {}
+    if data.quantisation is None or out.quantisation is None or weights.quantisation is None:
         return {}
     bias = tensors[2].data if len(tensors) > 2 and tensors[2] is not None else None
     offset = data.quantisation.zero_point

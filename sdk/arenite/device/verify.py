@@ -26,7 +26,7 @@ from arenite.errors import LinkError, MemoryDamageError, MissingToolError, Usage
 from arenite.progress import Progress, silent
 from arenite.reference import reference_available
 
-__all__ = ["FirstDifference", "ModelProof", "VerifyReport", "verify"]
+__all__ = ["FirstDifference", "ModelProof", "VerifyReport", "check_board", "connect", "verify"]
 
 _FLASH = "Build and flash this bundle, or give the right one"
 
@@ -73,8 +73,8 @@ class VerifyReport:
         identical: Every output byte of every vector of every model is as expected, and for the first vector the rows of
             every layer that was compared.
         vectors: Vectors that were compared, of all models, `random_vectors` among them.
-        layers_checked: Layers whose rows were compared, of all models; 0 where the reference kernels are not installed or
-            the bundle is of an older version.
+        layers_checked: Layers whose rows were compared, of all models; 0 where the reference kernels are not installed
+            or the bundle is of an older version.
         first_layer: Of the first model that has one, the first layer that differs, for the vector of `first_difference`
             or, where all outputs are right, for the first.
         instructions: Instructions of one inference, that of the first vector, of each model; None where they cannot be
@@ -133,8 +133,8 @@ def verify(
 ) -> VerifyReport:
     """Runs the golden vectors of a built bundle, model after model, and compares every output byte.
 
-    The bundle's own vectors are the contract's and random ones; `random` adds others, whose outputs the reference kernels
-    give now.
+    The bundle's own vectors are the contract's and random ones; `random` adds others, whose outputs the reference
+    kernels give now.
 
     Args:
         bundle_dir: A built bundle.
@@ -161,7 +161,7 @@ def verify(
         raise MissingToolError("random vectors need the package tflite-micro", cure=cure)
     limits = _Limits(random, seed, time.monotonic() + timeout_s)
     with connect(bundle_dir, on, baud) as (device, board):
-        _check_count(device, manifest)
+        check_board(device, manifest)
         total = sum(model["vectors"]["count"] + random for model in manifest["models"])
         with (progress or silent()).step(f"verify on {board.name if board else on}", total) as step:
             proofs = [
@@ -317,7 +317,12 @@ def _check_vectors(manifest: dict[str, Any], bundle_dir: Path) -> None:
             raise UsageError(problem, where=str(bundle_dir), cure=cure)
 
 
-def _check_count(device: Device, manifest: dict[str, Any]) -> None:
+def check_board(device: Device, manifest: dict[str, Any]) -> None:
+    """Whether a board holds as many models as a bundle.
+
+    Raises:
+        LinkError: It does not.
+    """
     found, wanted = device.identity.models, len(manifest["models"])
     if found != wanted:
         problem = f"the board runs other firmware: it holds {found} models, this bundle {wanted}"
