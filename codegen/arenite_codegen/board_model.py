@@ -49,7 +49,8 @@ class Uart:
     """The serial port: its kind names the driver, `base` its address, `baud` its rate.
 
     With `irq`, the number of its receive interrupt (RISC-V: at the controller `plic_base`), the firmware
-    sleeps between bytes instead of polling.
+    sleeps between bytes instead of polling. `clock_hz` is the clock that the port divides, the core's where it is None;
+    pins are numbers as the driver's registers take them.
     """
 
     kind: str
@@ -57,17 +58,24 @@ class Uart:
     baud: int = 115200
     irq: int | None = None
     plic_base: int | None = None
+    clock_hz: int | None = None
+    tx_pin: int | None = None
+    rx_pin: int | None = None
 
 
 @dataclass(frozen=True)
 class Counter:
-    """What times a run; `unit` is `none`, `cycles`, `instructions` or `ticks` of `hz`."""
+    """What times a run; `unit` is `none`, `cycles`, `instructions` or `ticks` of `hz`.
+
+    `clock_hz` is the clock that the timer divides, the core's where it is None.
+    """
 
     kind: str
     unit: str
     hz: int
     base: int | None = None
     coarse_base: int | None = None
+    clock_hz: int | None = None
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,22 @@ from arenite_codegen.board_table import Table
 
 __all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "MOST_REGIONS", "UARTS", "read_board"]
 
-UARTS = {"cmsdk": "uart_cmsdk.c", "16550": "uart_16550.c", "host": "uart_host.c"}
-COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "none": "counter_none.c"}
+UARTS = {
+    "cmsdk": "uart_cmsdk.c",
+    "16550": "uart_16550.c",
+    "nrf": "uart_nrf.c",
+    "stm32-v1": "uart_stm32_v1.c",
+    "host": "uart_host.c",
+}
+COUNTERS = {
+    "cmsdk": "counter_cmsdk.c",
+    "dwt": "counter_dwt.c",
+    "mtime": "counter_mtime.c",
+    "nrf": "counter_nrf.c",
+    "stm32-tim": "counter_stm32_tim.c",
+    "none": "counter_none.c",
+}
+_COUNTERS_WITHOUT_BASE = ("dwt", "none")
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
@@ -115,7 +129,14 @@ def _read_uart(table: Table, architecture: str) -> Uart:
         baud=table.number("baud", 300, 12_000_000, 115200),
         irq=table.number("irq", 0, 1023) if has_irq else None,
         plic_base=table.address("plic_base", has_irq and architecture == "riscv32"),
+        clock_hz=_optional(table, "clock_hz", 10**9),
+        tx_pin=_optional(table, "tx_pin", 255),
+        rx_pin=_optional(table, "rx_pin", 255),
     )
+
+
+def _optional(table: Table, key: str, most: int) -> int | None:
+    return table.number(key, 0, most) if key in table.keys else None
 
 
 def _read_counter(table: Table) -> Counter:
@@ -124,8 +145,9 @@ def _read_counter(table: Table) -> Counter:
         kind=kind,
         unit=table.choice("unit", COUNTER_UNITS),
         hz=table.number("hz", 0, 0xFFFFFFFF),
-        base=table.address("base", kind != "none"),
+        base=table.address("base", kind not in _COUNTERS_WITHOUT_BASE),
         coarse_base=table.address("coarse_base", kind == "cmsdk"),
+        clock_hz=_optional(table, "clock_hz", 0xFFFFFFFF),
     )
 
 

@@ -18,7 +18,7 @@ __all__ = ["copy_support", "firmware_folder"]
 _APP_SOURCES = ("app.c", "crc32.c", "link.c")
 _APP_HEADERS = ("app.h", "board.h", "bytes.h", "crc32.h", "link.h")
 _FREESTANDING_SOURCES = ("main.c", "mem.c")
-_SUPPORT_HEADERS = ("drivers.h",)
+_SUPPORT_HEADERS = ("counter_wide.h", "drivers.h")
 _STARTUP = {"cortex-m": "startup_cortex_m.c.j2", "riscv32": "startup_riscv.S.j2"}
 _RISCV_MACROS = (
     ("m", "__riscv_mul"),

@@ -228,6 +228,32 @@ def _uart_16550(serial: _Serial) -> tuple[_Read, _Write]:
     return read, write
 
 
+def _nrf_uart(serial: _Serial) -> tuple[_Read, _Write]:
+    def read(offset: int) -> int:
+        if offset == 0x518:
+            return serial.receive()
+        return int(serial.ready()) if offset == 0x108 else int(offset == 0x11C)
+
+    def write(offset: int, value: int) -> None:
+        if offset == 0x51C:
+            serial.send(value)
+
+    return read, write
+
+
+def _stm32_v1_uart(serial: _Serial) -> tuple[_Read, _Write]:
+    def read(offset: int) -> int:
+        if offset == 4:
+            return serial.receive()
+        return (0xC0 | int(serial.ready()) << 5) if offset == 0 else 0
+
+    def write(offset: int, value: int) -> None:
+        if offset == 4:
+            serial.send(value)
+
+    return read, write
+
+
 def _cmsdk_clock(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, tuple[_Read, _Write]]:
     def fine(offset: int) -> int:
         return 0xFFFFFFFF - (ticks() & 0xFFFFFFFF) if offset == 4 else 0
@@ -245,12 +271,27 @@ def _mtime_clock(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, t
     return {clock["base"]: (read, _ignore)}
 
 
+def _register_clock(register: int) -> Callable[..., dict[int, tuple[_Read, _Write]]]:
+    """A timer whose register at this offset is the count, in 32 bits."""
+
+    def make(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, tuple[_Read, _Write]]:
+        return {clock["base"]: (lambda offset: ticks() & 0xFFFFFFFF if offset == register else 0, _ignore)}
+
+    return make
+
+
 def _no_clock(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, tuple[_Read, _Write]]:
     return {}
 
 
-_UARTS = {"cmsdk": _cmsdk_uart, "16550": _uart_16550}
-_CLOCKS = {"cmsdk": _cmsdk_clock, "mtime": _mtime_clock, "none": _no_clock}
+_UARTS = {"cmsdk": _cmsdk_uart, "16550": _uart_16550, "nrf": _nrf_uart, "stm32-v1": _stm32_v1_uart}
+_CLOCKS = {
+    "cmsdk": _cmsdk_clock,
+    "mtime": _mtime_clock,
+    "nrf": _register_clock(0x540),
+    "stm32-tim": _register_clock(0x24),
+    "none": _no_clock,
+}
 
 
 def _ignore(offset: int, value: int) -> None:
