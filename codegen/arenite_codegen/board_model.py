@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from arenite_codegen.board_hardware import Hardware
+
 __all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Uart"]
 
 
@@ -105,6 +107,14 @@ class Board:
     counter: Counter
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
+    hardware: Hardware = field(default_factory=Hardware)
+
+    @property
+    def proven(self) -> str:
+        """How far the board was proven: `emulated`, `built`, or `exported` where another project builds it."""
+        if self.architecture == "esp-idf":
+            return "exported"
+        return "emulated" if self.emulators or self.architecture == "host" else "built"
 
     @property
     def has_fpu(self) -> bool:

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from arenite.errors import OutputError
+from arenite_codegen.board_hardware import BOOTS, FAMILIES
 from arenite_codegen.board_model import Board
 from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, UARTS
 from arenite_codegen.render import render
@@ -46,8 +47,10 @@ def copy_support(board: Board, bundle_dir: Path, context: Mapping[str, object] |
         app, support = bundle_dir / "app", bundle_dir / "board"
         app.mkdir(parents=True, exist_ok=True)
         support.mkdir(parents=True, exist_ok=True)
-        sources = _copy_app(board, app) + _copy_drivers(board, support)
-        sources += _render_support(board, support, dict(context or {}))
+        sources: list[str] = []
+        if board.architecture != "esp-idf":  # which starts, links and drives the chip itself
+            sources += _copy_app(board, app) + _copy_drivers(board, support)
+            sources += _render_support(board, support, dict(context or {}))
         shutil.copyfile(board.directory / "board.toml", support / "board.toml")
         for own in sorted(board.directory.glob("*.[ch]")):
             shutil.copyfile(own, support / own.name)
@@ -76,8 +79,10 @@ def _copy_drivers(board: Board, to: Path) -> list[str]:
         sources, headers = ["uart_host.c"], ("uart_host.h",)
     else:
         counter = COUNTERS[board.counter.kind]
-        sources = ["board_init.c", "stack.c", UARTS[board.uart.kind], counter, _idle_source(board)]
-        headers = _SUPPORT_HEADERS
+        family = FAMILIES[board.hardware.family]
+        sources = ["board_init.c", "stack.c", UARTS[board.uart.kind], counter, _idle_source(board), family.source]
+        sources += [BOOTS[board.hardware.boot]] if board.hardware.boot else []
+        headers = _SUPPORT_HEADERS + family.headers
     for name in (*sources, *headers):
         shutil.copyfile(firmware_folder("startup") / name, to / name)
     return [f"board/{name}" for name in sorted(sources)]

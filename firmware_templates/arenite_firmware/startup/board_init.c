@@ -3,6 +3,7 @@
 #include "drivers.h"
 
 void board_init(void) {
+    hardware_init();
     uart_init();
     counter_init();
     idle_init();

@@ -3,6 +3,9 @@
 #ifndef ARENITE_DRIVERS_H
 #define ARENITE_DRIVERS_H
 
+/* Clocks, memories and pins; nothing else here works before it. */
+void hardware_init(void);
+
 void uart_init(void);
 void uart_enable_receive_interrupt(void);
 void uart_clear_receive_interrupt(void);
