@@ -93,7 +93,7 @@ class Emulator:
 
 @dataclass(frozen=True)
 class Board:
-    """A board, as its `board.toml` says. `directory` holds that file."""
+    """A board, as its `board.toml` says. `directory` holds that file, which may have another name, `file`."""
 
     name: str
     description: str
@@ -108,6 +108,12 @@ class Board:
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
     hardware: Hardware = field(default_factory=Hardware)
+    file: str = field(default="board.toml", compare=False)
+
+    @property
+    def own_c(self) -> tuple[Path, ...]:
+        """C files of the board's own: those beside a file that is named `board.toml`."""
+        return tuple(sorted(self.directory.glob("*.[ch]"))) if self.file == "board.toml" else ()
 
     @property
     def proven(self) -> str:

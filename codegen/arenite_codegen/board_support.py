@@ -51,12 +51,13 @@ def copy_support(board: Board, bundle_dir: Path, context: Mapping[str, object] |
         if board.architecture != "esp-idf":  # which starts, links and drives the chip itself
             sources += _copy_app(board, app) + _copy_drivers(board, support)
             sources += _render_support(board, support, dict(context or {}))
-        shutil.copyfile(board.directory / "board.toml", support / "board.toml")
-        for own in sorted(board.directory.glob("*.[ch]")):
+        shutil.copyfile(board.directory / board.file, support / "board.toml")
+        for own in board.own_c:
             shutil.copyfile(own, support / own.name)
             sources += [f"board/{own.name}"] if own.suffix == ".c" else []
     except OSError as error:
-        problem = f"the board support cannot be written ({error.strerror})"
+        file = f": {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else ""
+        problem = f"the board support cannot be written ({error.strerror}{file})"
         raise OutputError(problem, where=str(bundle_dir)) from error
     return sources
 
