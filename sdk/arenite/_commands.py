@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bench",
+    "boards",
+    "boards_add",
     "build",
     "bundle",
     "compare",
@@ -34,6 +36,7 @@ __all__ = [
     "convert",
     "doctor",
     "energy",
+    "fit",
     "inspect",
     "profile",
     "skew",
@@ -200,6 +203,23 @@ def bundle(arguments: argparse.Namespace) -> int:
         progress=_progress(),
     )
     return _show(arguments, report, _text.bundle)
+
+
+def boards(arguments: argparse.Namespace) -> int:
+    """`arenite boards`."""
+    return _show(arguments, arenite.boards(), _text.boards)
+
+
+def boards_add(arguments: argparse.Namespace) -> int:
+    """`arenite boards add FILE`."""
+    return _show(arguments, arenite.add_board(arguments.file), _text.added_board)
+
+
+def fit(arguments: argparse.Namespace) -> int:
+    """`arenite fit MODEL`: exit 1 when the model fits none of the boards."""
+    report = arenite.fit(arguments.model, arguments.boards, progress=_progress())
+    _show(arguments, report, _text.board_fits)
+    return _YES if report.fits_somewhere else _NO
 
 
 def build(arguments: argparse.Namespace) -> int:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from arenite.inspection import InspectReport, TensorSummary
     from arenite.serving_skew import Difference, SkewReport
     from arenite_codegen import BundleReport
+    from arenite_codegen.board_fit import FitReport
+    from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
     from arenite_converters import ConversionReport, ModelComparison, Quantisation, QuantiseOptions
     from arenite_converters.contract_edit import ContractEdit
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
     from arenite_converters.report import Agreement
 
 __all__ = [
+    "added_board",
     "benchmark",
+    "board_fits",
+    "boards",
     "build",
     "bundle",
     "comparison",
@@ -297,6 +302,50 @@ def _regions(report: BundleReport) -> list[str]:
         numbers = (r.bytes, r.capacity_bytes, r.traffic_bytes, r.modelled_cycles)
         rows.append(("", r.name, r.holds, *(f"{number:,}" for number in numbers)))
     return table(rows, frozenset(range(3, len(head))))
+
+
+def boards(report: BoardsReport) -> list[str]:
+    """What `arenite boards` prints."""
+    head = ("board", "core", "MHz", "memories", "proven")
+    rows: list[tuple[str, ...]] = [head]
+    for board in report.boards:
+        core = f"{board.cpu}{', ' + board.features if board.features else ''}"
+        memories = [f"{m.name} {_binary(m.bytes)}: {m.good_for}" for m in board.memories]
+        proven = f"{board.proven}{', yours' if board.own else ''}"
+        rows.append((printable(board.name), core, f"{board.clock_hz / 1e6:g}", memories[0], proven))
+        rows += [("", "", "", memory, "") for memory in memories[1:]]
+    return table(rows, frozenset({2}))
+
+
+def added_board(report: AddedBoard) -> list[str]:
+    """What `arenite boards add` prints."""
+    return [
+        f"board      {printable(report.board)}{', replaced' if report.replaced else ''}",
+        f"kept in    {printable(report.folder)}: {', '.join(map(printable, report.files))}",
+        f"next       arenite bundle MODEL --board {printable(report.board)} -o DIR",
+    ]
+
+
+def board_fits(report: FitReport) -> list[str]:
+    """What `arenite fit` prints."""
+    head = ("board", "fits", "arena", "weights", "ms", "what is missing", "what would fit")
+    rows: list[tuple[str, ...]] = [head]
+    for board in report.boards:
+        missing = "; ".join(f"{short.region} lacks {short.missing_bytes:,}" for short in board.missing)
+        time = "-" if board.latency_ms is None else f"{board.latency_ms:,.{2 if board.latency_ms < 10 else 0}f}"
+        change = "" if board.fits else board.change or "nothing known"
+        sizes = (f"{board.arena_bytes:,}", f"{board.weights_bytes:,}")
+        rows.append((printable(board.board), "yes" if board.fits else "no", *sizes, time, missing, change))
+    count = sum(board.fits for board in report.boards)
+    return [
+        f"{printable(report.model)}: {report.macs:,} multiply-accumulates",
+        *table(rows, frozenset({2, 3, 4})),
+        f"fits {count} of {len(report.boards)} boards; bytes; time of an inference {report.latency_source}",
+    ]
+
+
+def _binary(count: int) -> str:
+    return f"{count / (1 << 20):.4g} MB" if count >= 1 << 20 else f"{count / 1024:.4g} KB"
 
 
 def build(report: BuildReport) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | contract | skew | bundle | build | verify | profile | estimate | bench |
-compare | compare-models | energy | doctor`.
+"""The command line: `arenite convert | inspect | contract | skew | boards | fit | bundle | build | verify | profile |
+estimate | bench | compare | compare-models | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -167,6 +167,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_inspect(commands)
     _add_contract(commands)
     _add_skew(commands)
+    _add_boards(commands)
+    _add_fit(commands)
     _add_bundle(commands)
     _add_build(commands)
     _add_verify(commands)
@@ -353,6 +355,23 @@ def _add_skew(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model with a contract")
     parser.add_argument("picture", metavar="PICTURE", help="a picture file")
     _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
+
+
+def _add_boards(commands: Any) -> None:
+    text = "List the boards: core, memories and what each is good for, how far proven."
+    parser = _command(commands, "boards", text)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    text = "Check a board file of your own, and keep it so that `--board` knows its name."
+    add = _command(actions, "add", text, "boards_add")
+    add.add_argument("file", metavar="FILE", help="a board.toml under any name, or the folder that holds one")
+
+
+def _add_fit(commands: Any) -> None:
+    text = "Try a model on boards: fits or not, which memory is short, what would help. Exit 1 when it fits none."
+    parser = _command(commands, "fit", text)
+    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
+    which = "names or board.toml files, with commas between (default: all that are real hardware)"
+    parser.add_argument("--boards", type=_names, metavar="NAMES", help=which)
 
 
 def _add_bundle(commands: Any) -> None:
