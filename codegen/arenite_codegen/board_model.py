@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from arenite_codegen.board_hardware import Hardware
+from arenite_codegen.board_flash import Flashing
 
 __all__ = [
     "Board",
@@ -164,6 +165,7 @@ class Board:
         if self.architecture == "esp-idf":
             return "exported"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
+    flashing: Flashing | None = None
 
     @property
     def has_fpu(self) -> bool:
