@@ -37,12 +37,18 @@ class GraphCase:
         description: Shapes and options in one line.
         model_bytes: The TFLite file.
         vectors: Several sets of inputs; each set has one array for each graph input.
+        outputs: How many the graph has.
+        remembers: The model keeps state: the vectors are one stream.
+        ulps: Of float outputs, how many units in the last place they may be off: where the authority uses libm.
     """
 
     kind: str
     description: str
     model_bytes: bytes
     vectors: tuple[tuple[Array, ...], ...]
+    outputs: int = 1
+    remembers: bool = False
+    ulps: int = 0
 
     @property
     def inputs(self) -> tuple[Array, ...]:
@@ -55,7 +61,7 @@ def case(
     description: str,
     builder: ModelBuilder,
     inputs: Sequence[tuple[int, Sequence[int], str, int]],
-    output: int,
+    output: int | Sequence[int],
 ) -> GraphCase:
     """Packs the model and draws its input vectors: whole range, rails, a bell around the zero point.
 
@@ -64,13 +70,14 @@ def case(
         description: Shapes and options in one line; its first word becomes the kind.
         builder: The finished graph.
         inputs: For each graph input its tensor index, shape, type and zero point.
-        output: The graph output's tensor index.
+        output: The graph output's tensor index, or those of several.
     """
-    model_bytes = builder.finish([index for index, _, _, _ in inputs], [output])
+    outputs = [output] if isinstance(output, int) else list(output)
+    model_bytes = builder.finish([index for index, _, _, _ in inputs], outputs)
     whole = tuple(choices.bytes_of(shape, dtype) for _, shape, dtype, _ in inputs)
     rails = tuple(choices.bytes_of(shape, dtype, rails=True) for _, shape, dtype, _ in inputs)
     bell = tuple(choices.near(shape, point, 20.0, dtype) for _, shape, dtype, point in inputs)
-    return GraphCase(description.split()[0], description, model_bytes, (whole, rails, bell))
+    return GraphCase(description.split()[0], description, model_bytes, (whole, rails, bell), len(outputs))
 
 
 @dataclass(frozen=True)

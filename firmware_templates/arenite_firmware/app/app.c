@@ -265,7 +265,8 @@ static app_status_t read_output(const request_t *request, reply_t *reply) {
     return APP_OK;
 }
 
-/* The models share the arena: what was loaded or computed for one is no longer there for another. */
+/* The models share the arena: what was loaded or computed for one is no longer there for another. A model that remembers
+ * starts anew. */
 static app_status_t select_model(const request_t *request) {
     if (request->bytes != 1) {
         return APP_BAD_LENGTH;
@@ -276,6 +277,7 @@ static app_status_t select_model(const request_t *request) {
     }
     memset(&session, 0, sizeof session);
     session.selected = index;
+    arenite_reset(model(), memory());
     return APP_OK;
 }
 
@@ -300,6 +302,7 @@ static app_status_t dispatch(uint8_t command, const request_t *request, reply_t 
 
 void app_start(void) {
     memset(&session, 0, sizeof session);
+    arenite_reset(model(), memory());
     link_reset(&link_state);
     link_send(&link_state, APP_BANNER, 0, 0);
 }

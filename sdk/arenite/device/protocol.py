@@ -56,7 +56,7 @@ STATUS_TEXT = {
     7: "the run wrote past the end of a block of the arena",
 }
 _UNITS = ("none", "cycles", "instructions", "ticks")
-_DTYPES = ("int8", "uint8", "int16", "int32", "float32")
+_DTYPES = ("int8", "uint8", "int16", "int32", "float32", "bool")
 _SAME_VERSION = "Build and flash the firmware with this version of Arenite"
 _MAGIC = b"Ar"
 _HEADER = struct.Struct("<2sBBH")
