@@ -23,11 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from support.graph_batch import ISA_LEVELS, GraphBatch, GraphCrash, prebuild
-from support.graphs import GraphCase, random_graph, random_graphs
+from support.graph_case import LITERT
+from support.graphs import KINDS, GraphCase, random_graph, random_graphs
 from support.host_compiler import HostCompiler, find_compiler
+from support.litert_reference import LiteRtReference
 from support.tflm import TflmModel
 
-__all__ = ["Result", "check_cases", "check_graphs", "main"]
+__all__ = ["Result", "authority", "check_cases", "check_graphs", "main"]
 
 Array = npt.NDArray[Any]
 BATCH = 50
@@ -99,8 +101,13 @@ def check_cases(
     return result
 
 
+def authority(case: GraphCase) -> TflmModel | LiteRtReference:
+    """The reference that a case must equal, its model loaded."""
+    return LiteRtReference(case.model_bytes) if case.authority == LITERT else TflmModel(case.model_bytes)
+
+
 def _compare(graphs: GraphBatch, index: int, case: GraphCase, seed: int) -> str | None:
-    oracle = TflmModel(case.model_bytes)
+    oracle = authority(case)
     for number, inputs in enumerate(case.vectors):
         expected = oracle.run(inputs)
         offset = 4 * ((seed + number) % 4)
@@ -134,12 +141,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--compiler", choices=["gcc", "clang", "zig"])
     parser.add_argument("--isa", choices=list(ISA_LEVELS), default="portable", help="which kernels")
     parser.add_argument("--only", metavar="KIND:SEED", help="one graph")
+    parser.add_argument("--kinds", metavar="KIND,KIND", help="graphs of these kinds alone")
     arguments = parser.parse_args(argv)
     compiler = find_compiler(arguments.sanitize, arguments.compiler)
     if compiler is None:
         print("no compiler: pip install 'arenite[firmware]'", file=sys.stderr)
         return 2
-    wanted = random_graphs(arguments.count, arguments.seed)
+    wanted = random_graphs(arguments.count, arguments.seed, _kinds(arguments.kinds))
     if arguments.only:
         kind, _, seed = arguments.only.partition(":")
         wanted = [(kind, int(seed))]
@@ -148,6 +156,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = _report(check_graphs(wanted, compiler, prebuild(compiler, Path(folder)), isa=arguments.isa))
     print(result.summary())
     return 1 if result.failures else 0
+
+
+def _kinds(names: str | None) -> tuple[str, ...]:
+    kinds = tuple(names.split(",")) if names else tuple(KINDS)
+    unknown = set(kinds) - set(KINDS)
+    if unknown:
+        raise SystemExit(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    return kinds
 
 
 def _report(results: Iterator[Result]) -> Result:

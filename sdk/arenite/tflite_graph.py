@@ -67,10 +67,18 @@ _OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
     "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat", "KeepNumDims")),
     "ADD": ("AddOptions", ("FusedActivationFunction",)),
+    "SUB": ("SubOptions", ("FusedActivationFunction",)),
+    "MUL": ("MulOptions", ("FusedActivationFunction",)),
+    "DIV": ("DivOptions", ("FusedActivationFunction",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", "FusedActivationFunction")),
     "AVERAGE_POOL_2D": ("Pool2DOptions", _POOL),
     "MAX_POOL_2D": ("Pool2DOptions", _POOL),
+    "GELU": ("GeluOptions", ("Approximate",)),
+    "LEAKY_RELU": ("LeakyReluOptions", ("Alpha",)),
     "MEAN": ("ReducerOptions", ("KeepDims",)),
+    "SUM": ("ReducerOptions", ("KeepDims",)),
+    "REDUCE_MAX": ("ReducerOptions", ("KeepDims",)),
+    "REDUCE_MIN": ("ReducerOptions", ("KeepDims",)),
     "SOFTMAX": ("SoftmaxOptions", ("Beta",)),
 }
 
