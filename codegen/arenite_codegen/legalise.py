@@ -19,6 +19,7 @@ from arenite.tflite_graph import Graph, Operator, Tensor, printable
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, State, Value
 from arenite_codegen.operators import LOWERINGS
 from arenite_codegen.operators.base import Context, is_on_a_grid, refuse, same_quantisation
+from arenite_codegen.operators.binary import BROADCASTING
 from arenite_codegen.operators.movement import pad_amounts
 from arenite_codegen.operators.shapes import check_output_shape
 from arenite_codegen.states import States
@@ -107,10 +108,10 @@ def _check_counts(graph: Graph, batch: int) -> None:
 def _batch_of(graph: Graph, operators: list[Operator]) -> int:
     """The batch that every tensor shares, else 1: then a leading dimension is simply part of the shape.
 
-    Only ADD may read an input that lacks the batch: it is broadcast.
+    Only arithmetic may read an input that lacks the batch: it is broadcast.
     """
-    broadcast = {i for op in operators if op.kind == "ADD" for i in op.inputs}
-    broadcast -= {i for op in operators if op.kind != "ADD" for i in op.inputs}
+    broadcast = {i for op in operators if op.kind in BROADCASTING for i in op.inputs}
+    broadcast -= {i for op in operators if op.kind not in BROADCASTING for i in op.inputs}
     indices = [i for op in operators for i in op.outputs] + [i for i in graph.inputs if i not in broadcast]
     shapes = [graph.tensors[i].shape for i in indices]
     leading = {shape[0] if len(shape) > 1 else 1 for shape in shapes}

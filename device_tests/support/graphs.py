@@ -8,8 +8,11 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from support import element_graphs, mac_graphs, spatial_graphs, state_graphs, wide_graphs
+from support.arithmetic_graphs import ARITHMETIC
 from support.choices import Choices
+from support.curve_graphs import CURVES
 from support.graph_case import GraphCase
+from support.reduction_graphs import REDUCTIONS
 
 __all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
 
@@ -17,11 +20,9 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "CONV_2D": spatial_graphs.conv_2d,
     "DEPTHWISE_CONV_2D": spatial_graphs.depthwise_conv_2d,
     "FULLY_CONNECTED": element_graphs.fully_connected,
-    "ADD": element_graphs.add,
     "CONCATENATION": element_graphs.concatenation,
     "AVERAGE_POOL_2D": spatial_graphs.average_pool_2d,
     "MAX_POOL_2D": spatial_graphs.max_pool_2d,
-    "MEAN": spatial_graphs.mean,
     "SOFTMAX": element_graphs.softmax,
     "PAD": spatial_graphs.pad,
     "PAD_CONV": spatial_graphs.pad_conv,
@@ -32,6 +33,9 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "RELU6": element_graphs.relu6,
     "CONV_CHAIN": spatial_graphs.conv_chain,
     "MOBILE_BLOCKS": spatial_graphs.mobile_blocks,
+    **ARITHMETIC,
+    **CURVES,
+    **REDUCTIONS,
     "STREAM": state_graphs.stream,
     "SVDF": state_graphs.svdf,
     "LSTM": state_graphs.lstm,

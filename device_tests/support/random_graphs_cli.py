@@ -23,11 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from support.graph_batch import ISA_LEVELS, GraphBatch, GraphCrash, prebuild
+from support.graph_case import LITERT
 from support.graphs import KINDS, GraphCase, random_graph, random_graphs
 from support.host_compiler import HostCompiler, find_compiler
+from support.litert_reference import LiteRtReference
 from support.tflm import TflmModel
 
-__all__ = ["Result", "check_cases", "check_graphs", "main"]
+__all__ = ["Result", "authority", "check_cases", "check_graphs", "main"]
 
 Array = npt.NDArray[Any]
 BATCH = 50
@@ -97,8 +99,13 @@ def check_cases(
     return result
 
 
+def authority(case: GraphCase) -> TflmModel | LiteRtReference:
+    """The reference that a case must equal, its model loaded."""
+    return LiteRtReference(case.model_bytes) if case.authority == LITERT else TflmModel(case.model_bytes)
+
+
 def _compare(graphs: GraphBatch, index: int, case: GraphCase, seed: int) -> str | None:
-    oracle = TflmModel(case.model_bytes)
+    oracle = authority(case)
     expected = [oracle.run(inputs, case.outputs) for inputs in case.vectors]
     streams = [range(len(case.vectors))] if case.remembers else [range(n, n + 1) for n in range(len(case.vectors))]
     for number, stream in enumerate(streams):
