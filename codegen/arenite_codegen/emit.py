@@ -12,6 +12,7 @@ import numpy as np
 from arenite_codegen import strips
 from arenite_codegen.constants import Pool
 from arenite_codegen.network import FEED, Array, IoTensor, Layer, Mode, Network, Read, Stage, State
+from arenite_codegen.operators.conversion import DTYPE_CODES
 from arenite_codegen.placement import Place
 from arenite_codegen.plan import Plan
 from arenite_codegen.regions import ANYWHERE, Memory, Region
@@ -26,7 +27,6 @@ SINGLE_SYMBOL = "arenite_model"
 """The symbol of a model that is alone in its firmware."""
 # A place in C is one word: the region above this bit, the offset below.
 _REGION_SHIFT = 28
-_DTYPE_CODES = {"int8": 0, "uint8": 1, "int16": 2, "int32": 3, "float32": 4, "bool": 5}
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,16 @@ def _stage_kernels(network: Network, choose: Choose) -> tuple[tuple[str, str], .
 def _parameters(layer: Layer, pool: Pool, choose: Choose) -> dict[str, Any]:
     alignment_bytes = choose(layer).variant.alignment_bytes
     return {
-        name: pool.add(v, alignment_bytes) if isinstance(v, np.ndarray) else int(v)
+        name: pool.add(v, alignment_bytes) if isinstance(v, np.ndarray) else _scalar(v)
         for name, v in pool.parameters(layer).items()
     }
+
+
+def _scalar(value: Any) -> int | str:
+    """A number in C; a float exactly, in hexadecimal."""
+    if not isinstance(value, float):
+        return int(value)
+    return f"{float(value).hex()}f"
 
 
 def _stage(network: Network, stage: Stage, pool: Pool, choose: Choose) -> dict[str, Any]:
@@ -235,7 +242,7 @@ def _io(io: IoTensor, plan: Plan) -> dict[str, Any]:
         "name": io.name,
         "place": _word(plan.values.get(io.value, Place(0, 0))),
         "bytes": io.bytes,
-        "dtype": _DTYPE_CODES[io.dtype],
+        "dtype": DTYPE_CODES[io.dtype],
         "zero_point": io.zero_point,
         "scale": f"{io.scale!r}f" if "e" in repr(io.scale) or "." in repr(io.scale) else f"{io.scale!r}.0f",
     }

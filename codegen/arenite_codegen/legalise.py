@@ -18,7 +18,7 @@ from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Tensor, printable
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, State, Value
 from arenite_codegen.operators import LOWERINGS
-from arenite_codegen.operators.base import Context, is_on_a_grid, refuse, same_quantisation
+from arenite_codegen.operators.base import MOVED_DTYPES, Context, is_on_a_grid, refuse, same_quantisation
 from arenite_codegen.operators.binary import BROADCASTING
 from arenite_codegen.operators.movement import pad_amounts
 from arenite_codegen.operators.shapes import check_output_shape
@@ -208,7 +208,7 @@ class Builder:
             return tensor, 0, 0
         pad = Context(self._graph, producer, self._batch, self)
         rows, pixels, channels = pad_amounts(pad)
-        same_quantisation(pad, pad.input(0), tensor)
+        same_quantisation(pad, pad.input(0), tensor, MOVED_DTYPES)
         if channels != (0, 0):
             return tensor, 0, 0
         return pad.input(0), rows[0], pixels[0]

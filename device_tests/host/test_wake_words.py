@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streaming wake-word models that run in the field remember like TFLM, frame after frame, and start anew after a reset."""
+"""Streaming wake-word models from the field remember as TFLM does, frame after frame, and start anew when reset."""
 
 from __future__ import annotations
 

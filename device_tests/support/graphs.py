@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from support import element_graphs, mac_graphs, spatial_graphs, state_graphs, wide_graphs
+from support import element_graphs, mac_graphs, spatial_graphs, state_graphs
 from support.arithmetic_graphs import ARITHMETIC
 from support.choices import Choices
 from support.curve_graphs import CURVES
 from support.graph_case import GraphCase
 from support.reduction_graphs import REDUCTIONS
+from support.wide_graphs import WIDE
 
 __all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
 
@@ -36,12 +37,11 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     **ARITHMETIC,
     **CURVES,
     **REDUCTIONS,
+    **WIDE,
     "STREAM": state_graphs.stream,
     "SVDF": state_graphs.svdf,
     "LSTM": state_graphs.lstm,
     "BATCH_MATMUL": mac_graphs.batch_matmul,
-    "LOGISTIC_S16": wide_graphs.logistic_s16,
-    "TANH_S16": wide_graphs.tanh_s16,
     "TRANSPOSE_CONV": mac_graphs.transpose_conv,
     "GROUPED_CONV_2D": mac_graphs.grouped_conv_2d,
     "CONV_2D_S16": mac_graphs.conv_2d_s16,

@@ -20,8 +20,10 @@ __all__ = [
     "ACTIVATION_NONE",
     "Array",
     "Context",
+    "MOVED_DTYPES",
     "PADDING_SAME",
     "PADDING_VALID",
+    "PLAIN_DTYPES",
     "RowShape",
     "activation_range",
     "channel_multipliers",
@@ -39,6 +41,10 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 PADDING_SAME, PADDING_VALID = 0, 1
+PLAIN_DTYPES = ("int32", "float32", "bool")
+"""Element types that are not quantised."""
+MOVED_DTYPES = ("int8", "uint8", "int16", *PLAIN_DTYPES)
+"""Element types that kernels which only move bytes take."""
 ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_RELU_N1_TO_1, ACTIVATION_RELU6 = 0, 1, 2, 3
 _ACTIVATION_LIMITS: dict[int, tuple[float | None, float | None]] = {
     ACTIVATION_NONE: (None, None),
@@ -159,7 +165,12 @@ def quantisation(context: Context, tensor: Tensor, dtypes: tuple[str, ...] = ("i
 
 
 def same_quantisation(context: Context, a: Tensor, b: Tensor, dtypes: tuple[str, ...] = ("int8",)) -> Quantisation:
-    """Data movement must not change the meaning of a byte: both ends have one scale and one zero point."""
+    """Data movement must not change the meaning of a byte: both ends have one scale and one zero point.
+
+    Types without a quantisation pass where `dtypes` has them.
+    """
+    if a.dtype == b.dtype and a.dtype in dtypes and a.dtype in PLAIN_DTYPES:
+        return Quantisation((1.0,), (0,))
     left, right = quantisation(context, a, dtypes), quantisation(context, b, dtypes)
     if a.dtype != b.dtype or left.scale != right.scale or left.zero_point != right.zero_point:
         raise refuse(
