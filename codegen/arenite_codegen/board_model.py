@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arenite_codegen.board_hardware import Hardware
 from arenite_codegen.board_flash import Flashing
+from arenite_codegen.board_hardware import Hardware
 
 __all__ = [
     "Board",

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
-from arenite_codegen.board_hardware import Hardware, read_hardware
 from arenite_codegen.board_flash import read_flashing
+from arenite_codegen.board_hardware import Hardware, read_hardware
 from arenite_codegen.board_model import (
     Board,
     Counter,

@@ -9,8 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from arenite.errors import OutputError
-from arenite_codegen.board_hardware import BOOTS, FAMILIES
 from arenite_codegen.application import Benchmark
+from arenite_codegen.board_hardware import BOOTS, FAMILIES
 from arenite_codegen.board_model import Board, Writes
 from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, UARTS
 from arenite_codegen.render import render
