@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from arenite_codegen.board_flash import Flashing
+from arenite_codegen.board_hardware import Hardware
 
 __all__ = [
     "Board",
@@ -133,7 +134,7 @@ class Emulator:
 
 @dataclass(frozen=True)
 class Board:
-    """A board, as its `board.toml` says. `directory` holds that file."""
+    """A board, as its `board.toml` says. `directory` holds that file, which may have another name, `file`."""
 
     name: str
     description: str
@@ -150,6 +151,20 @@ class Board:
     watchdog: Watchdog | None = None
     marker: Marker | None = None
     unique_id: UniqueId | None = None
+    hardware: Hardware = field(default_factory=Hardware)
+    file: str = field(default="board.toml", compare=False)
+
+    @property
+    def own_c(self) -> tuple[Path, ...]:
+        """C files of the board's own: those beside a file that is named `board.toml`."""
+        return tuple(sorted(self.directory.glob("*.[ch]"))) if self.file == "board.toml" else ()
+
+    @property
+    def proven(self) -> str:
+        """How far the board was proven: `emulated`, `built`, or `exported` where another project builds it."""
+        if self.architecture == "esp-idf":
+            return "exported"
+        return "emulated" if self.emulators or self.architecture == "host" else "built"
     flashing: Flashing | None = None
 
     @property

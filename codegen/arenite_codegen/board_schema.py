@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from arenite_codegen.board_flash import read_flashing
+from arenite_codegen.board_hardware import Hardware, read_hardware
 from arenite_codegen.board_model import (
     Board,
     Counter,
@@ -41,22 +42,28 @@ UARTS = {
     "16550": "uart_16550.c",
     "nrf": "uart_nrf.c",
     "stm32-v1": "uart_stm32_v1.c",
+    "stm32-v2": "uart_stm32_v2.c",
+    "pl011": "uart_pl011.c",
+    "nxp-lpuart": "uart_nxp_lpuart.c",
     "host": "uart_host.c",
 }
 COUNTERS = {
     "cmsdk": "counter_cmsdk.c",
     "dwt": "counter_dwt.c",
+    "mcycle": "counter_mcycle.c",
     "mtime": "counter_mtime.c",
+    "rp2": "counter_rp2.c",
     "nrf": "counter_nrf.c",
     "stm32-tim": "counter_stm32_tim.c",
     "none": "counter_none.c",
 }
-_COUNTERS_WITHOUT_BASE = ("dwt", "none")
+_COUNTERS_WITHOUT_BASE = ("dwt", "mcycle", "none")
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
-    "cortex-m": ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33"),
+    "cortex-m": ("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33"),
     "riscv32": ("rv32imc", "rv32imac"),
+    "esp-idf": ("xtensa-lx6", "xtensa-lx7", "rv32imc", "rv32imac", "rv32imafc"),
     "host": ("native",),
 }
 BAUD_LOW, BAUD_HIGH = 300, 12_000_000
@@ -87,6 +94,7 @@ def read_board(table: Table, directory: Path) -> Board:
             table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))
         ),
         unique_id=_optional_part(table, "unique_id", _read_unique_id),
+        hardware=_part(table.table("hardware"), read_hardware) if "hardware" in table.keys else Hardware(),
     )
     table.end()
     return board
@@ -123,8 +131,11 @@ def _riscv_features(table: Table) -> Features:
 _FEATURES: dict[str, Callable[[Table], Features]] = {
     "cortex-m": _cortex_m_features,
     "riscv32": _riscv_features,
+    "esp-idf": lambda table: Features(),
     "host": lambda table: Features(),
 }
+_HOSTED = {"host": ("host",), "esp-idf": ("none",)}
+_OF_HOSTS = ("host", "none")
 
 
 def _read_memory(board: Table, tables: list[Table]) -> tuple[MemoryRegion, ...]:
@@ -159,11 +170,11 @@ def _read_region(table: Table) -> MemoryRegion:
 
 
 def _read_uart(table: Table, architecture: str) -> Uart:
-    kinds = ("host",) if architecture == "host" else tuple(kind for kind in UARTS if kind != "host")
+    kinds = _HOSTED.get(architecture, tuple(kind for kind in UARTS if kind not in _OF_HOSTS))
     has_irq = "irq" in table.keys
     return Uart(
         kind=table.choice("kind", kinds),
-        base=table.address("base", architecture != "host"),
+        base=table.address("base", architecture not in _HOSTED),
         baud=table.number("baud", BAUD_LOW, BAUD_HIGH, 115200),
         irq=table.number("irq", 0, 1023) if has_irq else None,
         plic_base=table.address("plic_base", has_irq and architecture == "riscv32"),

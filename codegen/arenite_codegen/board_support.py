@@ -10,6 +10,7 @@ from pathlib import Path
 
 from arenite.errors import OutputError
 from arenite_codegen.application import Benchmark
+from arenite_codegen.board_hardware import BOOTS, FAMILIES
 from arenite_codegen.board_model import Board, Writes
 from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, UARTS
 from arenite_codegen.render import render
@@ -59,14 +60,17 @@ def copy_support(
         app, support = bundle_dir / "app", bundle_dir / "board"
         app.mkdir(parents=True, exist_ok=True)
         support.mkdir(parents=True, exist_ok=True)
-        sources = _copy_app(board, app, benchmark) + _copy_drivers(board, support)
-        sources += _render_support(board, support, dict(context or {}))
-        shutil.copyfile(board.directory / "board.toml", support / "board.toml")
-        for own in sorted(board.directory.glob("*.[ch]")):
+        sources: list[str] = []
+        if board.architecture != "esp-idf":  # which starts, links and drives the chip itself
+            sources += _copy_app(board, app, benchmark) + _copy_drivers(board, support)
+            sources += _render_support(board, support, dict(context or {}))
+        shutil.copyfile(board.directory / board.file, support / "board.toml")
+        for own in board.own_c:
             shutil.copyfile(own, support / own.name)
             sources += [f"board/{own.name}"] if own.suffix == ".c" else []
     except OSError as error:
-        problem = f"the board support cannot be written ({error.strerror})"
+        file = f": {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else ""
+        problem = f"the board support cannot be written ({error.strerror}{file})"
         raise OutputError(problem, where=str(bundle_dir)) from error
     return sources
 
@@ -100,8 +104,10 @@ def _copy_drivers(board: Board, to: Path) -> list[str]:
     else:
         counter = COUNTERS[board.counter.kind]
         sources = ["board_init.c", "mcu_id.c", "reset.c", "stack.c", "writes.c", _FAULTS[board.architecture]]
-        sources += [UARTS[board.uart.kind], counter, _idle_source(board)]
-        headers = _SUPPORT_HEADERS
+        family = FAMILIES[board.hardware.family]
+        sources += [UARTS[board.uart.kind], counter, _idle_source(board), family.source]
+        sources += [BOOTS[board.hardware.boot]] if board.hardware.boot else []
+        headers = _SUPPORT_HEADERS + family.headers
     for name in (*sources, *headers):
         shutil.copyfile(firmware_folder("startup") / name, to / name)
     return [f"board/{name}" for name in sorted(sources)]

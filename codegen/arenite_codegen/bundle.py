@@ -35,7 +35,7 @@ from arenite_codegen.plan import Plan
 from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.regions import Memory, Region
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, guard_names, operator_rows, region_rows
+from arenite_codegen.report import arena_text, guard_names, layer_rows, operator_rows, region_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
@@ -365,6 +365,7 @@ def _write(
 def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> dict[str, Any]:
     """Write a model's vectors and arena maps; returns its entry in the manifest."""
     alone = one.symbol == SINGLE_SYMBOL
+    _write_bytes(folder / "reference" / f"{one.symbol}.tflite", one.model.read_bytes())
     vectors = folder / "vectors" if alone else folder / "vectors" / one.symbol
     for name, data in golden.files().items():
         _write_bytes(vectors / name, data)
@@ -387,6 +388,8 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
         "operators": operator_rows(one.graph, one.network, one.schedule, choose_for(board)),
+        "layers": layer_rows(one.graph, one.network, one.schedule, one.plan, choose_for(board)),
+        "reference": f"reference/{one.symbol}.tflite",
         "vectors": {
             "authority": golden.authority,
             "count": golden.count,

@@ -29,7 +29,8 @@ EMULATED = [
 
 
 def test_the_boards_are_these() -> None:
-    assert list_boards() == sorted(["host", *EMULATED])
+    """The others are in `test_real_boards.py`."""
+    assert [name for name in list_boards() if load_board(name).proven == "emulated"] == sorted(["host", *EMULATED])
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def test_a_board_is_found_by_name_folder_or_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_board_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"no board 'esp32'. The boards are emulated-m4-external-flash, ") as caught:
-        load_board("esp32")
+    with pytest.raises(UsageError, match=r"no board 'esp99'. The boards are arduino-nano-33-ble-sense, ") as caught:
+        load_board("esp99")
     assert caught.value.exit_code == 2
 
 

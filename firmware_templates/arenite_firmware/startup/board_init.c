@@ -4,6 +4,7 @@
 
 void board_init(void) {
     reset_init();
+    hardware_init();
     uart_init();
     counter_init();
     idle_init();

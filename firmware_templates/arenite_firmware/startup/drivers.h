@@ -5,6 +5,9 @@
 
 #include "board.h"
 
+/* Clocks, memories and pins; nothing else here works before it. */
+void hardware_init(void);
+
 void uart_init(void);
 void uart_enable_receive_interrupt(void);
 void uart_clear_receive_interrupt(void);

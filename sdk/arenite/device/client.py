@@ -164,8 +164,8 @@ class Device:
         """Runs the model on what was loaded.
 
         Args:
-            count: How often, without a pause. Runs after the first read what it left of its inputs, so they take as long
-                as it did, and no outputs can be read.
+            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long as
+                it did, and no outputs can be read.
             timeout_s: For all of them.
 
         Raises:
@@ -225,7 +225,8 @@ class Device:
         """Reads a parameter, after setting it if there is a `value`; the board forgets it when it restarts.
 
         Args:
-            name: `marker` (the marker pin follows inferences) or `sleep` (the core sleeps between requests); 1 at first.
+            name: `marker` (the marker pin follows inferences) or `sleep` (the core sleeps between requests); 1 at
+                first.
 
         Raises:
             UsageError: No such parameter.

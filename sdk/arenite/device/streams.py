@@ -82,8 +82,8 @@ def find_usb(wanted: UsbId, timeout_s: float = 0.0) -> str:
         if len(found) == 1:
             return str(found[0])
         if found:
-            cure = f"Add its serial number: {wanted}:SERIAL"
-            raise LinkError(f"{len(found)} such devices are plugged in: {', '.join(found)}", where=str(wanted), cure=cure)
+            problem = f"{len(found)} such devices are plugged in: {', '.join(found)}"
+            raise LinkError(problem, where=str(wanted), cure=f"Add its serial number: {wanted}:SERIAL")
         if time.monotonic() >= deadline:
             raise LinkError("no such device is plugged in", where=str(wanted), cure="Check the cable and the numbers")
         time.sleep(_LOOK_AGAIN_S)
