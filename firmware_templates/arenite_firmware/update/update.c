@@ -152,7 +152,8 @@ update_status_t update_begin(update_install_t *install, const update_slots_t *sl
     /* First the old header, so that the old image does not count while its marks are gone; then the marks, which must not
      * become those of the new image. */
     const update_flash_t *flash = slots->flash;
-    if (!flash->erase(flash->context, install->base) || !flash->erase(flash->context, marks_at(slots, slot))) {
+    if (!flash->erase(flash->context, install->base) ||
+        !flash->erase(flash->context, marks_at(slots, slot))) {
         return UPDATE_FLASH_FAILED;
     }
     install->erased_bytes = flash->sector_bytes;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 from typing import Any
@@ -88,10 +89,11 @@ def is_signed(public_key: bytes, signature: bytes, message: bytes) -> bool:
 
 def _cryptography() -> tuple[Any, Any, Any]:
     try:
-        from cryptography import exceptions
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
+        return (
+            importlib.import_module("cryptography.exceptions"),
+            importlib.import_module("cryptography.hazmat.primitives.serialization"),
+            importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519"),
+        )
     except ImportError as error:
         cure = "Run pip install 'arenite[flash]'"
         raise MissingToolError("signing needs the package cryptography", cure=cure) from error
-    return exceptions, serialization, ed25519
