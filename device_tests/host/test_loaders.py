@@ -26,6 +26,12 @@ from support.tflm import TflmModel
 RNG = np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Each test draws the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
+
+
 def dense(dtype: str, batch: int = 1, extra: bool = False) -> bytes:
     """y = W x + b, W per channel when INT8."""
     builder = ModelBuilder()
