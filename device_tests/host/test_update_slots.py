@@ -20,7 +20,7 @@ KEY = OWNER.public_key().public_bytes_raw()
 STRANGER = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32))
 BOARD, BUILD = "nucleo", b"\x5a" * 32
 GEOMETRIES = [(256, 4), (512, 8), (1024, 32)]
-SLOT_BYTES = 4096
+SLOT_BYTES, PAYLOAD_AT = 4096, 1024
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,8 @@ def fresh(
     """Version 1 in the first slot, as a factory leaves it; the second was never erased."""
     flash = Flash(2 * SLOT_BYTES, *geometry)
     image = image_of(1, kind=kind)
-    flash.data[: len(image)] = image
+    flash.data[:HEADER_BYTES] = image[:HEADER_BYTES]
+    flash.data[PAYLOAD_AT : PAYLOAD_AT + len(image) - HEADER_BYTES] = image[HEADER_BYTES:]
     slots = code.slots(flash, KEY, BOARD, kind, build)
     assert (slots.boot().slot, slots.boot().version) == (0, 1)
     return slots

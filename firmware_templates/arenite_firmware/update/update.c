@@ -9,7 +9,7 @@
 static const uint8_t confirmed_mark[4] = {'D', 'o', 'e', 's'};
 
 uint32_t update_payload_limit(const update_flash_t *flash, uint32_t slot_bytes) {
-    return slot_bytes - IMAGE_HEADER_BYTES - flash->sector_bytes;
+    return slot_bytes - UPDATE_PAYLOAD_AT - flash->sector_bytes;
 }
 
 static uint32_t marks_at(const update_slots_t *slots, int slot) {
@@ -69,7 +69,7 @@ static update_status_t check_payload(const update_slots_t *slots, uint32_t base,
     for (uint32_t at = 0; at < image->payload_bytes; at += CHUNK_BYTES) {
         const uint32_t left = image->payload_bytes - at;
         const uint32_t now = left < CHUNK_BYTES ? left : CHUNK_BYTES;
-        if (!read(slots, base + IMAGE_HEADER_BYTES + at, chunk, now)) {
+        if (!read(slots, base + UPDATE_PAYLOAD_AT + at, chunk, now)) {
             return UPDATE_FLASH_FAILED;
         }
         sha512_add(&hash, chunk, now);
@@ -176,7 +176,7 @@ static bool erase_for(update_install_t *install, uint32_t bytes) {
 /* Writes the unit that is full, or at the end filled up. */
 static bool write_pending(update_install_t *install) {
     const update_flash_t *flash = install->slots->flash;
-    const uint32_t at = IMAGE_HEADER_BYTES + install->taken_bytes - install->pending_bytes;
+    const uint32_t at = UPDATE_PAYLOAD_AT + install->taken_bytes - install->pending_bytes;
     memset(install->pending + install->pending_bytes, ERASED, flash->write_bytes - install->pending_bytes);
     install->pending_bytes = 0;
     return erase_for(install, at + flash->write_bytes) &&

@@ -19,6 +19,8 @@
 #include "update_image.h"
 
 #define UPDATE_SLOTS 2
+/* From the start of a slot to its payload: the largest distance at which a Cortex-M wants its table of vectors. */
+#define UPDATE_PAYLOAD_AT 1024u
 #define UPDATE_MOST_WRITE_BYTES 32u
 #define UPDATE_CONFIRM_CELLS 4u
 
