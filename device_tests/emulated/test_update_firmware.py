@@ -12,7 +12,7 @@ import pytest
 
 from arenite.device import Device, open_device
 from arenite.device.emulators import EmulatedBoard, start_emulator
-from arenite.device.updating import factory_segments, read_state, send_image, sign_bundle
+from arenite.device.updating import factory_segments, read_state, send_image, session, sign_bundle
 from arenite.errors import CheckFailedError, UsageError
 from arenite_codegen import bundle
 from arenite_codegen.boards import load_board
@@ -25,6 +25,7 @@ ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519
 OWNER = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 KEY = OWNER.public_key().public_bytes_raw()
 SLOTS = (0x100000, 0x200000)
+FLASH_BYTES = SLOTS[1] + 0x40000
 TABLE = f"""
 [update]
 slots = [{SLOTS[0]}, {SLOTS[1]}]
@@ -56,7 +57,7 @@ class Factory:
         """A board with loader and version 1 in the first slot, as one flash image; the rest of its flash is erased."""
         shutil.copytree(self.bundles[0], folder)
         segments = factory_segments(self.bundles[0], self.image(0, 1))
-        flash = bytearray(b"\xff" * (SLOTS[1] + 0x40000))
+        flash = bytearray(b"\xff" * FLASH_BYTES)
         for segment in segments:
             flash[segment.address : segment.address + len(segment.data)] = segment.data
         (folder / "build" / "firmware.elf").write_bytes(elf_of([(0, bytes(flash))]))
@@ -106,6 +107,32 @@ def test_firmware_that_is_not_confirmed_goes_back(factory: Factory, device: Devi
     state = read_state(device)
     assert (state.slot, state.version, state.rolled_back) == (0, 1, True)
     assert answers(device, factory.bundles[0])
+
+
+@pytest.mark.parametrize("stage", ["half sent", "sent", "on trial"])
+def test_power_fails_on_the_board(factory: Factory, tmp_path: Path, stage: str) -> None:
+    """RAM and core start anew, the flash stays: what runs is whole, and the update can be done again."""
+    image = factory.image(1, 2)
+    with closing(factory.new_board(tmp_path / "board")) as board:
+        device = open_device(board.stream, timeout_s=30)
+        session.begin(device, image)
+        sent = image if stage != "half sent" else image[: len(image) // 2]
+        session.send_payload(device, sent, 1000)
+        if stage != "half sent":
+            session.finish(device)
+        if stage == "on trial":
+            device.reboot(into_update=True)
+            assert read_state(device).on_trial
+        flash = bytes(board._engine.mem_read(0, FLASH_BYTES))  # type: ignore[attr-defined]
+    (tmp_path / "board" / "build" / "firmware.elf").write_bytes(elf_of([(0, flash)]))
+    with closing(start_emulator(tmp_path / "board", "unicorn")) as board:
+        device = open_device(board.stream, timeout_s=30)
+        state = read_state(device)
+        expected = {"half sent": (0, 1, False, False), "sent": (1, 2, True, False), "on trial": (0, 1, False, True)}
+        assert (state.slot, state.version, state.on_trial, state.rolled_back) == expected[stage]
+        assert answers(device, factory.bundles[state.slot or 0])
+        if state.slot == 0:
+            assert send_image(device, factory.image(1, 3)).after.version == 3
 
 
 def test_firmware_for_the_slot_that_runs_is_refused(factory: Factory, device: Device) -> None:
