@@ -155,12 +155,13 @@ class Builder:
             )
         context = Context(self._graph, operator, self._batch, self)
         check_output_shape(context)
-        layer = lowering(context)
-        if layer is None or self._keeps_every_byte(context, layer):
+        found = lowering(context)
+        if found is None or (isinstance(found, Layer) and self._keeps_every_byte(context, found)):
             self._removed[operator.index] = "bytes stay where they are"
             return
-        _check_limits(context, layer, self._values[layer.output])
-        self._layers.append(layer)
+        for layer in (found,) if isinstance(found, Layer) else found:
+            _check_limits(context, layer, self._values[layer.output])
+            self._layers.append(replace(layer, index=len(self._layers)))
 
     def value(self, tensor: Tensor) -> int:
         """The value that holds a tensor; constants are added when first read."""
@@ -213,9 +214,14 @@ class Builder:
         out_rows: int | None = None,
         in_place: tuple[int, ...] = (),
         scratch_bytes: int = 0,
+        output: Tensor | None = None,
     ) -> Layer:
-        """A layer that writes the operator's output, whose rows are those of its shape unless `out_rows` says else."""
-        output = context.output
+        """A layer that writes the operator's output, whose rows are those of its shape unless `out_rows` says else.
+
+        Args:
+            output: Which one, of an operator that has several.
+        """
+        output = context.output if output is None else output
         rows = context.rows(output).height if out_rows is None else out_rows
         self._add_value(output, rows, output.elements // self._batch // rows, Role.INTERNAL)
         return Layer(

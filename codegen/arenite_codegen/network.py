@@ -74,7 +74,9 @@ class Value:
 
 @dataclass(frozen=True)
 class Read:
-    """How a layer reads a value: step y needs rows y·stride - pad_top + k·dilation, k = 0..window-1.
+    """How a layer reads a value: step y needs rows first(y) + k·dilation, k = 0..window-1.
+
+    The first is y·stride - pad_top, or an entry of `starts` where the layer picks rows by a rule of its own.
 
     Rows outside 0..rows-1 reach the kernel as null pointers. `rows` and `row_bytes` are the reader's own division of
     the value's bytes; where it differs from the producer's, or where `whole` asks for one pointer to everything, the
@@ -89,10 +91,15 @@ class Read:
     dilation: int = 1
     pad_top: int = 0
     whole: bool = False
+    starts: tuple[int, ...] = ()
+
+    def first(self, step: int) -> int:
+        """The first row of a step's window, in the reader's division; it may lie outside the value."""
+        return self.starts[step] if self.starts else step * self.stride - self.pad_top
 
     def needed(self, step: int) -> Iterator[int]:
         """The rows, in the reader's division, that a step reads."""
-        first = step * self.stride - self.pad_top
+        first = self.first(step)
         for row in range(first, first + self.window * self.dilation, self.dilation):
             if 0 <= row < self.rows:
                 yield row

@@ -137,7 +137,7 @@ class _Demands:
                 continue
             overlay = position in layer.in_place
             if (read.rows, read.row_bytes) == (value.rows, value.row_bytes):
-                first = step * read.stride - read.pad_top
+                first = read.first(step)
                 start = first + max(0, -(first // read.dilation)) * read.dilation
                 rows = range(start, min(first + read.window * read.dilation, value.rows), read.dilation)
             else:

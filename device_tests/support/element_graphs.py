@@ -12,7 +12,18 @@ from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import ACTIVATIONS, GraphCase, case, mac_quantisation
 
-__all__ = ["concatenation", "fully_connected", "quantize", "relu", "relu6", "reshape", "softmax", "transpose"]
+__all__ = [
+    "concatenation",
+    "fully_connected",
+    "pack",
+    "quantize",
+    "relu",
+    "relu6",
+    "reshape",
+    "softmax",
+    "transpose",
+    "unpack",
+]
 
 
 def fully_connected(choices: Choices) -> GraphCase:
@@ -64,6 +75,39 @@ def concatenation(choices: Choices) -> GraphCase:
     return case(choices, text, builder, [(t, one, "int8", point) for t, one in zip(tensors, shapes, strict=True)], y)
 
 
+def pack(choices: Choices) -> GraphCase:
+    """PACK of one to four values along any axis behind the batch."""
+    shape = (choices.batch(), *(choices.integer(1, 7) for _ in range(choices.integer(0, 1))), choices.channels())
+    axis, count = choices.integer(1, len(shape)), choices.integer(1, 4)
+    scale, point = choices.real(0.004, 0.1), choices.zero_point()
+    builder = ModelBuilder()
+    tensors = [builder.tensor(f"x{i}", shape, "int8", scales=[scale], zero_points=[point]) for i in range(count)]
+    out_shape = (*shape[:axis], count, *shape[axis:])
+    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    given_axis = axis if choices.chance(50) else axis - len(out_shape)
+    builder.operator("PACK", tensors, [y], options="PackOptions", axis=given_axis, valuesCount=count)
+    text = f"PACK {count} of {shape} along {given_axis}"
+    return case(choices, text, builder, [(t, shape, "int8", point) for t in tensors], y)
+
+
+def unpack(choices: Choices) -> GraphCase:
+    """UNPACK along any axis behind the batch; one of its outputs is the graph's."""
+    shape = (choices.batch(), *(choices.integer(1, 7) for _ in range(choices.integer(1, 2))), choices.channels())
+    axis = choices.integer(1, len(shape) - 1)
+    scale, point = choices.real(0.004, 0.1), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    out_shape = (*shape[:axis], *shape[axis + 1 :])
+    outputs = [
+        builder.tensor(f"y{i}", out_shape, "int8", scales=[scale], zero_points=[point]) for i in range(shape[axis])
+    ]
+    given_axis = axis if choices.chance(50) else axis - len(shape)
+    builder.operator("UNPACK", [x], outputs, options="UnpackOptions", axis=given_axis, num=shape[axis])
+    wanted = choices.integer(0, shape[axis] - 1)
+    text = f"UNPACK {shape} along {given_axis}, output {wanted}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], outputs[wanted])
+
+
 def softmax(choices: Choices) -> GraphCase:
     """SOFTMAX over the last axis, ranks 2 to 4, any input scale and zero point."""
     shape = _small_shape(choices, choices.pick([2, 2, 3, 4]))
@@ -97,8 +141,8 @@ def reshape(choices: Choices) -> GraphCase:
 
 
 def transpose(choices: Choices) -> GraphCase:
-    """TRANSPOSE: NCHW to NHWC and back, and any other order of 2 to 4 axes that leaves the batch alone."""
-    rank = choices.pick([4, 4, 4, 3, 2])
+    """TRANSPOSE: NCHW to NHWC and back, and any other order of 2 to 5 axes that leaves the batch alone."""
+    rank = choices.pick([5, 4, 4, 4, 3, 2])
     shape = _small_shape(choices, rank)
     order = _permutation(choices, shape)
     scale, point = choices.real(1e-3, 0.5), choices.zero_point()
@@ -185,5 +229,5 @@ def _permutation(choices: Choices, shape: Sequence[int]) -> tuple[int, ...]:
         return choices.pick([(0, 2, 3, 1), (0, 3, 1, 2)])
     rest = list(range(rank))
     # A leading extent that stays the same is the batch.
-    first = [rest.pop(0)] if rank == 4 or shape[0] in (1, *shape[1:]) else []
+    first = [rest.pop(0)] if rank > 3 or shape[0] in (1, *shape[1:]) else []
     return (*first, *(rest.pop(choices.integer(0, len(rest) - 1)) for _ in range(len(rest))))

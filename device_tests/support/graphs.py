@@ -12,6 +12,7 @@ from support.arithmetic_graphs import ARITHMETIC
 from support.choices import Choices
 from support.curve_graphs import CURVES
 from support.graph_case import GraphCase
+from support.moving_graphs import MOVEMENTS
 from support.reduction_graphs import REDUCTIONS
 
 __all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
@@ -26,7 +27,9 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "SOFTMAX": element_graphs.softmax,
     "PAD": spatial_graphs.pad,
     "PAD_CONV": spatial_graphs.pad_conv,
+    "PACK": element_graphs.pack,
     "RESHAPE": element_graphs.reshape,
+    "UNPACK": element_graphs.unpack,
     "TRANSPOSE": element_graphs.transpose,
     "QUANTIZE": element_graphs.quantize,
     "RELU": element_graphs.relu,
@@ -35,6 +38,7 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "MOBILE_BLOCKS": spatial_graphs.mobile_blocks,
     **ARITHMETIC,
     **CURVES,
+    **MOVEMENTS,
     **REDUCTIONS,
 }
 # Operators with many parameters are drawn more often.

@@ -125,7 +125,7 @@ class _Replay:
             return []
         spans = []
         for k in range(read.window):
-            row = step * read.stride - read.pad_top + k * read.dilation
+            row = read.first(step) + k * read.dilation
             if 0 <= row < read.rows:
                 self._expect(read.value, item, row * read.row_bytes, read.row_bytes, where, read)
                 start = self._address(read.value, item, row, read)

@@ -35,7 +35,7 @@ static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, are
 /* Write the pointers of one read's window; returns the place behind them. */
 static const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read, uint8_t *const *memory,
                              int32_t step, uint32_t item, const int8_t **rows) {
-    int32_t row = step * (int32_t)read->stride - read->pad_top;
+    int32_t row = read->starts != NULL ? read->starts[step] : step * (int32_t)read->stride - read->pad_top;
     for (uint16_t k = 0; k < read->window; k++) {
         const int8_t *pointer = NULL;
         if (row >= 0 && row < (int32_t)read->rows) {
