@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from support.builder import ModelBuilder
 from support.choices import Choices
@@ -14,6 +16,7 @@ from support.graph_case import ACTIVATIONS, GraphCase, case, mac_quantisation
 
 __all__ = [
     "concatenation",
+    "expand_dims",
     "fully_connected",
     "pack",
     "quantize",
@@ -21,6 +24,7 @@ __all__ = [
     "relu6",
     "reshape",
     "softmax",
+    "squeeze",
     "transpose",
     "unpack",
 ]
@@ -138,6 +142,43 @@ def reshape(choices: Choices) -> GraphCase:
     y = builder.tensor("y", target, "int8", scales=[scale], zero_points=[point])
     builder.operator("RESHAPE", [x, wanted], [y], options="ReshapeOptions", newShape=asked)
     return case(choices, f"RESHAPE {shape}->{asked}", builder, [(x, shape, "int8", point)], y)
+
+
+def expand_dims(choices: Choices) -> GraphCase:
+    """EXPAND_DIMS by an axis anywhere behind the batch."""
+    shape = _small_shape(choices, choices.pick([2, 3]))
+    axis = choices.integer(1, len(shape))
+    given = axis if choices.chance(50) else axis - len(shape) - 1
+    out_shape = (*shape[:axis], 1, *shape[axis:])
+    return _same_bytes(choices, "EXPAND_DIMS", shape, out_shape, np.array([given], np.int32), {})
+
+
+def squeeze(choices: Choices) -> GraphCase:
+    """SQUEEZE of some dimensions of 1."""
+    n, w, c = _small_shape(choices, 3)
+    options = {"options": "SqueezeOptions", "squeezeDims": choices.pick([[1], [1, 3], [-2]])}
+    gone = {axis % 5 for axis in options["squeezeDims"]}
+    shape = (n, 1, w, 1, c)
+    out_shape = [extent for axis, extent in enumerate(shape) if axis not in gone]
+    return _same_bytes(choices, "SQUEEZE", shape, out_shape, None, options)
+
+
+def _same_bytes(
+    choices: Choices,
+    kind: str,
+    shape: Sequence[int],
+    out_shape: Sequence[int],
+    constant: npt.NDArray[np.int32] | None,
+    options: dict[str, Any],
+) -> GraphCase:
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    more = [] if constant is None else [builder.tensor("axis", constant.shape, "int32", data=constant)]
+    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    builder.operator(kind, [x, *more], [y], **options)
+    text = f"{kind} {list(shape)}->{list(out_shape)}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
 
 
 def transpose(choices: Choices) -> GraphCase:

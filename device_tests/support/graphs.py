@@ -29,6 +29,8 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "PAD_CONV": spatial_graphs.pad_conv,
     "PACK": element_graphs.pack,
     "RESHAPE": element_graphs.reshape,
+    "EXPAND_DIMS": element_graphs.expand_dims,
+    "SQUEEZE": element_graphs.squeeze,
     "UNPACK": element_graphs.unpack,
     "TRANSPOSE": element_graphs.transpose,
     "QUANTIZE": element_graphs.quantize,
