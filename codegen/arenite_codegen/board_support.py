@@ -9,17 +9,21 @@ from importlib import resources
 from pathlib import Path
 
 from arenite.errors import OutputError
-from arenite_codegen.board_model import Board
+from arenite_codegen.board_hardware import BOOTS, FAMILIES
+from arenite_codegen.board_model import Board, Writes
 from arenite_codegen.board_schema import COUNTER_UNITS, COUNTERS, FPU_BITS, UARTS
 from arenite_codegen.render import render
 
-__all__ = ["copy_support", "firmware_folder"]
+__all__ = ["APP_DEFINES", "copy_support", "firmware_folder"]
 
-_APP_SOURCES = ("app.c", "crc32.c", "link.c")
-_APP_HEADERS = ("app.h", "board.h", "bytes.h", "crc32.h", "link.h")
+_APP_SOURCES = ("app.c", "crc32.c", "health.c", "link.c", "trace.c")
+_APP_HEADERS = ("app.h", "board.h", "bytes.h", "command.h", "crc32.h", "health.h", "link.h", "trace.h")
+APP_DEFINES = ("ARENITE_ON_STEP", "ARENITE_ON_ROW")
+"""What the application needs of the runtime that is compiled with it."""
 _FREESTANDING_SOURCES = ("main.c", "mem.c")
-_SUPPORT_HEADERS = ("drivers.h",)
+_SUPPORT_HEADERS = ("counter_wide.h", "drivers.h")
 _STARTUP = {"cortex-m": "startup_cortex_m.c.j2", "riscv32": "startup_riscv.S.j2"}
+_FAULTS = {"cortex-m": "fault_cortex_m.c", "riscv32": "fault_riscv.c"}
 _RISCV_MACROS = (
     ("m", "__riscv_mul"),
     ("a", "__riscv_atomic"),
@@ -46,14 +50,17 @@ def copy_support(board: Board, bundle_dir: Path, context: Mapping[str, object] |
         app, support = bundle_dir / "app", bundle_dir / "board"
         app.mkdir(parents=True, exist_ok=True)
         support.mkdir(parents=True, exist_ok=True)
-        sources = _copy_app(board, app) + _copy_drivers(board, support)
-        sources += _render_support(board, support, dict(context or {}))
-        shutil.copyfile(board.directory / "board.toml", support / "board.toml")
-        for own in sorted(board.directory.glob("*.[ch]")):
+        sources: list[str] = []
+        if board.architecture != "esp-idf":  # which starts, links and drives the chip itself
+            sources += _copy_app(board, app) + _copy_drivers(board, support)
+            sources += _render_support(board, support, dict(context or {}))
+        shutil.copyfile(board.directory / board.file, support / "board.toml")
+        for own in board.own_c:
             shutil.copyfile(own, support / own.name)
             sources += [f"board/{own.name}"] if own.suffix == ".c" else []
     except OSError as error:
-        problem = f"the board support cannot be written ({error.strerror})"
+        file = f": {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else ""
+        problem = f"the board support cannot be written ({error.strerror}{file})"
         raise OutputError(problem, where=str(bundle_dir)) from error
     return sources
 
@@ -76,15 +83,18 @@ def _copy_drivers(board: Board, to: Path) -> list[str]:
         sources, headers = ["uart_host.c"], ("uart_host.h",)
     else:
         counter = COUNTERS[board.counter.kind]
-        sources = ["board_init.c", "stack.c", UARTS[board.uart.kind], counter, _idle_source(board)]
-        headers = _SUPPORT_HEADERS
+        sources = ["board_init.c", "mcu_id.c", "reset.c", "stack.c", "writes.c", _FAULTS[board.architecture]]
+        family = FAMILIES[board.hardware.family]
+        sources += [UARTS[board.uart.kind], counter, _idle_source(board), family.source]
+        sources += [BOOTS[board.hardware.boot]] if board.hardware.boot else []
+        headers = _SUPPORT_HEADERS + family.headers
     for name in (*sources, *headers):
         shutil.copyfile(firmware_folder("startup") / name, to / name)
     return [f"board/{name}" for name in sorted(sources)]
 
 
 def _idle_source(board: Board) -> str:
-    if board.uart.irq is None:
+    if board.uart.irq is None or board.watchdog is not None:
         return "idle_none.c"
     return "idle_plic.c" if board.architecture == "riscv32" else "idle_nvic.c"
 
@@ -95,12 +105,24 @@ def _render_support(board: Board, to: Path, context: dict[str, object]) -> list[
         "counter_unit": COUNTER_UNITS.index(board.counter.unit),
         "fpu_bits": FPU_BITS[board.features.fpu],
         "riscv_macros": _RISCV_MACROS,
+        "register_writes": _writes(board),
     }
     _render("board_config.h.j2", to, context)
     if board.architecture == "host":
         return []
     _render("link.ld.j2", to, context)
     return [f"board/{_render(_STARTUP[board.architecture], to, context)}"]
+
+
+def _writes(board: Board) -> list[tuple[str, Writes]]:
+    """Register writes of the board by the names of their macros."""
+    parts = (("WATCHDOG", board.watchdog, ("setup", "feed")), ("MARKER", board.marker, ("setup", "on", "off")))
+    return [
+        (f"BOARD_{part}_{name.upper()}", getattr(values, name))
+        for part, values, names in parts
+        if values is not None
+        for name in names
+    ]
 
 
 def _render(template: str, to: Path, context: Mapping[str, object]) -> str:

@@ -90,6 +90,7 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
 def _compile_all(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, progress: Progress) -> list[str]:
     sources: list[str] = manifest["sources"]
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
+    includes += [f"-D{name}" for name in manifest.get("defines", ())]
     if (bundle_dir / "app" / "freestanding").is_dir():
         includes += ["-isystem", "app/freestanding"]
 

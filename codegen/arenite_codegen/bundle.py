@@ -18,7 +18,7 @@ from arenite.errors import ContractError, DoesNotFitError, UsageError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.arena_page import arena_page
-from arenite_codegen.board_support import firmware_folder
+from arenite_codegen.board_support import APP_DEFINES, firmware_folder
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
@@ -33,7 +33,7 @@ from arenite_codegen.plan import Plan
 from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.regions import Memory, Region
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, guard_names, operator_rows, region_rows
+from arenite_codegen.report import arena_text, guard_names, layer_rows, operator_rows, region_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
@@ -307,6 +307,7 @@ def _write(
         "guards": guards,
         "models": entries,
         "sources": sources,
+        "defines": list(APP_DEFINES),
         "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"],
         "licences": {
             f"kernels, runtime, {'camera, ' if cameras else ''}app, board": "Apache-2.0",
@@ -327,6 +328,7 @@ def _write(
 def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> dict[str, Any]:
     """Write a model's vectors and arena maps; returns its entry in the manifest."""
     alone = one.symbol == SINGLE_SYMBOL
+    _write_bytes(folder / "reference" / f"{one.symbol}.tflite", one.model.read_bytes())
     vectors = folder / "vectors" if alone else folder / "vectors" / one.symbol
     for name, data in golden.files().items():
         _write_bytes(vectors / name, data)
@@ -349,6 +351,8 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
         "operators": operator_rows(one.graph, one.network, one.schedule, choose_for(board)),
+        "layers": layer_rows(one.graph, one.network, one.schedule, one.plan, choose_for(board)),
+        "reference": f"reference/{one.symbol}.tflite",
         "vectors": {
             "authority": golden.authority,
             "count": golden.count,
