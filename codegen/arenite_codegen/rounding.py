@@ -110,7 +110,5 @@ def _exp_between_minus_quarter_and_zero(a: int) -> int:
     x3 = rounding_doubling_high_mul(x2, x)
     x4 = rounding_doubling_high_mul(x2, x2)
     x4_over_4 = rounding_divide_by_pot(x4, 2)
-    tail = rounding_divide_by_pot(
-        wrap_int32(rounding_doubling_high_mul(wrap_int32(x4_over_4 + x3), one_third) + x2), 1
-    )
+    tail = rounding_divide_by_pot(wrap_int32(rounding_doubling_high_mul(wrap_int32(x4_over_4 + x3), one_third) + x2), 1)
     return wrap_int32(exp_minus_eighth + rounding_doubling_high_mul(exp_minus_eighth, wrap_int32(x + tail)))

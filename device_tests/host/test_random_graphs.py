@@ -39,9 +39,7 @@ def test_random_graphs_equal_the_reference(batch: int, compiler: HostCompiler, p
     assert sum(result.compared.values()) == BATCH
 
 
-@settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 @given(case=graph_cases())
 def test_any_graph_equals_the_reference(case: GraphCase, compiler: HostCompiler, prebuilt: list[Path]) -> None:
     """One at a time, so that a failure shrinks to the smallest shapes that show it."""

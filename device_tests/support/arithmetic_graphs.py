@@ -52,9 +52,7 @@ def _binary(choices: Choices, kind: str) -> GraphCase:
     found = case(choices, text, builder, [(tensors[s], shapes[s], "int8", points[s]) for s in given], y)
     if kind != "DIV" or 1 not in given:
         return found
-    return found.with_vectors(
-        tuple((*vector[:-1], _without(vector[-1], points[1])) for vector in found.vectors)
-    )
+    return found.with_vectors(tuple((*vector[:-1], _without(vector[-1], points[1])) for vector in found.vectors))
 
 
 def _contents(choices: Choices, kind: str, side: int, shape: Sequence[int], point: int) -> Any:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from support import element_graphs, spatial_graphs
+from support import element_graphs, mac_graphs, spatial_graphs, state_graphs
 from support.arithmetic_graphs import ARITHMETIC
 from support.choices import Choices
 from support.curve_graphs import CURVES
 from support.graph_case import GraphCase
 from support.moving_graphs import MOVEMENTS
 from support.reduction_graphs import REDUCTIONS
+from support.wide_graphs import WIDE
 
 __all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
 
@@ -42,6 +43,16 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     **CURVES,
     **MOVEMENTS,
     **REDUCTIONS,
+    **WIDE,
+    "STREAM": state_graphs.stream,
+    "SVDF": state_graphs.svdf,
+    "LSTM": state_graphs.lstm,
+    "BATCH_MATMUL": mac_graphs.batch_matmul,
+    "TRANSPOSE_CONV": mac_graphs.transpose_conv,
+    "GROUPED_CONV_2D": mac_graphs.grouped_conv_2d,
+    "CONV_2D_S16": mac_graphs.conv_2d_s16,
+    "DEPTHWISE_CONV_2D_S16": mac_graphs.depthwise_conv_2d_s16,
+    "FULLY_CONNECTED_S16": mac_graphs.fully_connected_s16,
 }
 # Operators with many parameters are drawn more often.
 _SHARES = {"CONV_2D": 5, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 4, "ADD": 4, "PAD_CONV": 2, "CONV_CHAIN": 4}

@@ -71,9 +71,7 @@ def check_graphs(
     """
     result = Result()
     for start in range(0, len(wanted), batch):
-        part = [
-            (f"{kind}:{seed}", seed, random_graph(kind, seed)) for kind, seed in wanted[start : start + batch]
-        ]
+        part = [(f"{kind}:{seed}", seed, random_graph(kind, seed)) for kind, seed in wanted[start : start + batch]]
         check_cases(part, compiler, prebuilt, result, guards, isa)
         yield result
 
@@ -108,13 +106,15 @@ def authority(case: GraphCase) -> TflmModel | LiteRtReference:
 
 def _compare(graphs: GraphBatch, index: int, case: GraphCase, seed: int) -> str | None:
     oracle = authority(case)
-    for number, inputs in enumerate(case.vectors):
-        expected = oracle.run(inputs)
+    expected = [oracle.run(inputs, case.outputs) for inputs in case.vectors]
+    streams = [range(len(case.vectors))] if case.remembers else [range(n, n + 1) for n in range(len(case.vectors))]
+    for number, stream in enumerate(streams):
         offset = 4 * ((seed + number) % 4)
         for mode in (0, 1 + (seed * 3 + number) % 0xFFFF):
             try:
-                found = graphs.run(index, inputs, expected, offset, mode)
-                problem = _first_difference(expected[0], found[0])
+                vectors = [case.vectors[i] for i in stream]
+                found = graphs.run_in_turn(index, vectors, expected[0], offset, mode)
+                problem = _first_problem([expected[i] for i in stream], found, case.ulps)
             except GraphCrash as crash:
                 problem = str(crash)
             if problem is not None:
@@ -122,19 +122,36 @@ def _compare(graphs: GraphBatch, index: int, case: GraphCase, seed: int) -> str 
     return None
 
 
-def _first_difference(want: Array, got: Array) -> str | None:
-    if np.array_equal(want, got):
+def _first_problem(wanted: Sequence[Sequence[Array]], found: Sequence[Sequence[Array]], ulps: int) -> str | None:
+    for run, (want, got) in enumerate(zip(wanted, found, strict=True)):
+        for output, pair in enumerate(zip(want, got, strict=True)):
+            problem = _first_difference(*pair, ulps)
+            if problem is not None:
+                return f"run {run}, output {output}: {problem}"
+    return None
+
+
+def _first_difference(want: Array, got: Array, ulps: int) -> str | None:
+    if want.tobytes() == got.tobytes():
         return None
+    if ulps and want.dtype == np.float32:
+        apart = np.abs(_ordered(want) - _ordered(got))
+        if apart.max() <= ulps:
+            return None
     where = tuple(int(i) for i in np.argwhere(want != got)[0])
     count = np.count_nonzero(want != got)
     return f"{count} of {want.size} bytes differ, at {where} {got[where]} instead of {want[where]}"
 
 
+def _ordered(values: Array) -> Array:
+    """Integers that count the float32 numbers in their order."""
+    bits = np.ascontiguousarray(values).view(np.int32).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="random_graphs_cli", description=__doc__.splitlines()[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(prog="random_graphs_cli", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sanitize", action="store_true")

@@ -316,9 +316,7 @@ def _pad_amounts(choices: Choices, channels: bool) -> tuple[tuple[int, int], ...
     return ((0, 0), pair(3), pair(3), pair(2) if channels else (0, 0))
 
 
-def _padded(
-    shape: tuple[int, int, int, int], amounts: tuple[tuple[int, int], ...]
-) -> tuple[int, int, int, int]:
+def _padded(shape: tuple[int, int, int, int], amounts: tuple[tuple[int, int], ...]) -> tuple[int, int, int, int]:
     n, h, w, c = (extent + sum(pair) for extent, pair in zip(shape, amounts, strict=True))
     return (n, h, w, c)
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
     from arenite.device import ProfileReport, VerifyReport
+    from arenite.device.flashing import FlashReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
@@ -135,6 +136,7 @@ __all__ = [
     "doctor",
     "energy_of",
     "fit",
+    "flash",
     "inspect",
     "make_contract",
     "meter",
@@ -377,6 +379,13 @@ def profile(
     from arenite.device import profile as profile_bundle
 
     return profile_bundle(Path(bundle_dir), on=on, progress=progress, **options)
+
+
+def flash(bundle_dir: Path | str, port: str, **options: Any) -> FlashReport:
+    """Flash a built bundle onto its board and prove it there; see `arenite.device.flashing.flash`."""
+    from arenite.device.flashing import flash as flash_bundle
+
+    return flash_bundle(bundle_dir, port, **options)
 
 
 def bench(

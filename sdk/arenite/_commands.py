@@ -37,6 +37,7 @@ __all__ = [
     "doctor",
     "energy",
     "fit",
+    "flash",
     "inspect",
     "profile",
     "skew",
@@ -199,6 +200,8 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        app=arguments.app,
+        baud=arguments.baud,
         force=arguments.force,
         progress=_progress(),
     )
@@ -246,6 +249,22 @@ def profile(arguments: argparse.Namespace) -> int:
 
         Path(arguments.html).write_text(profile_page(report), encoding="utf-8")
     return _show(arguments, report, _text.profiling)
+
+
+def flash(arguments: argparse.Namespace) -> int:
+    """`arenite flash DIR --port PORT`: exit 1 when it is the wrong chip, or a byte differs afterwards."""
+    report = arenite.flash(
+        arguments.bundle,
+        arguments.port,
+        reset=not arguments.no_reset,
+        stub=not arguments.no_stub,
+        dry_run=arguments.dry_run,
+        check=not arguments.no_verify,
+        progress=_progress(),
+        **_chosen(arguments, "baud"),
+    )
+    _show(arguments, report, _text.flashing)
+    return _YES if report.verification is None or report.verification.identical else _NO
 
 
 def bench(arguments: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from arenite_codegen.curves import hard_swish_16, inverse_square_root, logistic_q0, tanh_q0
 from arenite_codegen.network import Layer
+from arenite_codegen.operators import curve_16
 from arenite_codegen.operators.base import Context, multiplier, quantisation, refuse, same_quantisation
 from arenite_codegen.operators.lookup import table_layer, table_of
 from arenite_codegen.rounding import (
@@ -43,12 +44,16 @@ _MOST_16 = (1 << 15) - 1
 
 def lower_logistic(context: Context) -> Layer:
     """The output's scale is 1/256 and its zero point -128, whatever the file's scale says: the reference's rule."""
+    if context.input(0).dtype == "int16":
+        return curve_16.lower_logistic(context)
     _check_grid(context, 1 / 256, -128)
     return table_layer(context, table_of(context, _curve(context, logistic_q0, 8, -128)))
 
 
 def lower_tanh(context: Context) -> Layer:
     """The output's scale is 1/128 and its zero point 0."""
+    if context.input(0).dtype == "int16":
+        return curve_16.lower_tanh(context)
     _check_grid(context, 1 / 128, 0)
     return table_layer(context, table_of(context, _curve(context, tanh_q0, 7, 0)))
 

@@ -32,6 +32,8 @@ __all__ = [
 
 # Bits by which sums are finer than twice the larger input's scale, and squares of differences than its square.
 _SUM_BITS, _DIFFERENCE_BITS = 20, 7
+_SUM_BITS_16 = 15
+_OF_INT16 = ("add_s8", "sub_s8", "mul_s8")
 _MAX_DIV_SHIFT = 22
 
 Scales = tuple[float, float, float]
@@ -41,20 +43,25 @@ def lower_add(context: Context) -> Layer:
     """Both sides times 2^20, each brought to twice the larger scale, added, rounded once. All scales in double."""
     a, b, out = _scales(context)
     twice = 2.0 * max(a, b)
-    return _sum_layer(context, "add_s8", (a / twice, b / twice, twice / ((1 << _SUM_BITS) * out)))
+    return _sum_layer(context, "add_s8", (a / twice, b / twice, twice / ((1 << _sum_bits(context)) * out)))
 
 
 def lower_sub(context: Context) -> Layer:
     """As ADD, but the reference divides the scales in float32."""
     a, b, out = (np.float32(scale) for scale in _scales(context))
     twice = np.float32(2) * max(a, b)
-    scales = (float(a / twice), float(b / twice), float(twice / (np.float32(1 << _SUM_BITS) * out)))
+    scales = (float(a / twice), float(b / twice), float(twice / (np.float32(1 << _sum_bits(context)) * out)))
     return _sum_layer(context, "sub_s8", scales)
+
+
+def _sum_bits(context: Context) -> int:
+    return _SUM_BITS_16 if context.output.dtype == "int16" else _SUM_BITS
 
 
 def _sum_layer(context: Context, kernel: str, scales: Scales) -> Layer:
     if scales[2] >= 1.0:
-        raise refuse(context, f"its output scale is below 2^-{_SUM_BITS} of its inputs', the reference's limit")
+        limit = f"2^-{_sum_bits(context)}"
+        raise refuse(context, f"its output scale is below {limit} of its inputs', the reference's limit")
     left, right, output = (multiplier(context, real, "sum's") for real in scales)
     parameters = {
         "a_multiplier": left[0],
@@ -66,7 +73,19 @@ def _sum_layer(context: Context, kernel: str, scales: Scales) -> Layer:
         **_zero_points(context),
         **_clamp(context),
     }
-    return binary_layer(context, kernel, parameters)
+    return binary_layer(context, _of_type(context, kernel), parameters)
+
+
+def _of_type(context: Context, kernel: str) -> str:
+    """The kernel for the element type, which all three tensors share."""
+    tensors = (context.input(0), context.input(1), context.output)
+    if len({tensor.dtype for tensor in tensors}) != 1:
+        raise refuse(context, f"{tensors[0]}, {tensors[1]} and {tensors[2]} differ in type")
+    if context.output.dtype != "int16":
+        return kernel
+    if kernel not in _OF_INT16 or any(tensor.quantisation and tensor.quantisation.zero_point for tensor in tensors):
+        raise refuse(context, "it has no int16 kernel, or a zero point other than 0")
+    return kernel.replace("_s8", "_s16")
 
 
 def lower_mul(context: Context) -> Layer:
@@ -87,7 +106,7 @@ def lower_div(context: Context) -> Layer:
 def _requantised_layer(context: Context, kernel: str, real: float) -> Layer:
     factor, shift = multiplier(context, real, "output")
     parameters = {"multiplier": factor, "shift": shift, **_zero_points(context), **_clamp(context)}
-    return binary_layer(context, kernel, parameters)
+    return binary_layer(context, _of_type(context, kernel), parameters)
 
 
 def lower_squared_difference(context: Context) -> Layer:
@@ -149,7 +168,8 @@ def _zero_points(context: Context) -> dict[str, int]:
 
 
 def _each(context: Context, of: Callable[[Quantisation], float]) -> list[float]:
-    return [of(quantisation(context, tensor)) for tensor in (context.input(0), context.input(1), context.output)]
+    dtypes = ("int8", "int16") if context.operator.kind in ("ADD", "SUB", "MUL") else ("int8",)
+    return [of(quantisation(context, t, dtypes)) for t in (context.input(0), context.input(1), context.output)]
 
 
 def _clamp(context: Context) -> dict[str, int]:

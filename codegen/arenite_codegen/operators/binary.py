@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arenite.tflite_graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import Context, RowShape, refuse
 
-__all__ = ["BROADCASTING", "binary_layer"]
+__all__ = ["BROADCASTING", "binary_layer", "operand_steps"]
 
-BROADCASTING = frozenset(("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB"))
+BROADCASTING = frozenset(
+    (
+        *("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB"),
+        *("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"),
+        *("LOGICAL_AND", "LOGICAL_OR", "SELECT", "SELECT_V2"),
+    )
+)
 """Operators whose inputs may lack the batch."""
 
 MAX_RANK = 4
@@ -29,8 +35,7 @@ def binary_layer(context: Context, kernel: str, parameters: Mapping[str, Any]) -
     """
     left, right = context.input(0), context.input(1)
     out = context.rows(context.output)
-    shapes = (_operand_shape(context, left, out), _operand_shape(context, right, out))
-    width, channels, steps = _loops(shapes, out)
+    width, channels, shapes, steps = operand_steps(context, (left, right))
     reads = tuple(
         Read(
             value=context.build.value(tensor),
@@ -57,6 +62,15 @@ def binary_layer(context: Context, kernel: str, parameters: Mapping[str, Any]) -
     )
 
 
+def operand_steps(
+    context: Context, operands: Sequence[Tensor]
+) -> tuple[int, int, tuple[RowShape, ...], tuple[tuple[int, int], ...]]:
+    """Loop counts over pixels and channels, the operands as rows, and their steps over pixels and channels."""
+    out = context.rows(context.output)
+    shapes = tuple(_operand_shape(context, tensor, out) for tensor in operands)
+    return (*_loops(shapes, out)[:2], shapes, _loops(shapes, out)[2])
+
+
 def _operand_shape(context: Context, tensor: Tensor, out: RowShape) -> RowShape:
     """Rows of an operand; dimensions that it lacks on the left count as 1."""
     shape = tensor.shape
@@ -70,7 +84,7 @@ def _operand_shape(context: Context, tensor: Tensor, out: RowShape) -> RowShape:
         raise refuse(context, f"{tensor} has fewer dimensions than {context.output} and its first is no batch")
     if rank > MAX_RANK:
         raise refuse(context, f"it has {rank} dimensions, at most {MAX_RANK} have a kernel")
-    rows = RowShape(*_strip(shape, context.output.shape, context.batch))
+    rows = RowShape(*_strip(shape, context.output.shape, context.batch), tensor.element_bytes)
     for have, want in zip((rows.height, rows.width, rows.channels), (out.height, out.width, out.channels), strict=True):
         if have not in (1, want):
             raise refuse(context, f"{tensor} cannot be broadcast to {context.output}")
@@ -87,11 +101,9 @@ def _strip(shape: tuple[int, ...], like: tuple[int, ...], batch: int) -> tuple[i
     return padded[0], padded[1], padded[2]
 
 
-def _loops(
-    shapes: tuple[RowShape, RowShape], out: RowShape
-) -> tuple[int, int, tuple[tuple[int, int], tuple[int, int]]]:
+def _loops(shapes: tuple[RowShape, ...], out: RowShape) -> tuple[int, int, tuple[tuple[int, int], ...]]:
     """Loop counts over pixels and channels, and each operand's steps; one flat loop where nothing is broadcast."""
     if all((s.width, s.channels) == (out.width, out.channels) for s in shapes):
-        return 1, out.row_bytes, ((0, 1), (0, 1))
-    a, b = ((0 if s.width == 1 else s.channels, 0 if s.channels == 1 else 1) for s in shapes)
-    return out.width, out.channels, (a, b)
+        return 1, out.row_elements, ((0, 1),) * len(shapes)
+    steps = tuple((0 if s.width == 1 else s.channels, 0 if s.channels == 1 else 1) for s in shapes)
+    return out.width, out.channels, steps

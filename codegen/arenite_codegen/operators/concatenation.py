@@ -9,7 +9,7 @@ import numpy as np
 
 from arenite.tflite_graph import Tensor
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import ACTIVATION_NONE, Context, refuse, same_quantisation
+from arenite_codegen.operators.base import ACTIVATION_NONE, MOVED_DTYPES, Context, refuse, same_quantisation
 
 __all__ = ["lower", "lower_pack"]
 
@@ -53,7 +53,7 @@ def lower_pack(context: Context) -> Layer:
 def _sources(context: Context) -> list[Tensor]:
     sources = [context.input(position) for position in range(len(context.operator.inputs))]
     for source in sources:
-        same_quantisation(context, source, context.output)
+        same_quantisation(context, source, context.output, MOVED_DTYPES)
     if len(sources) > MAX_VALUES:
         raise refuse(context, f"more than {MAX_VALUES} inputs have no kernel")
     return sources
@@ -66,8 +66,8 @@ def _lower_along(context: Context, sources: list[Tensor], axis: int) -> Layer:
     if batched and axis == 0 and shape[0] > 1:
         raise refuse(context, "it joins along the batch")
     rows = math.prod(shape[1 if batched else 0 : axis])
-    sizes = [source.elements // context.batch // rows for source in sources]
-    if sum(sizes) * rows * context.batch != context.output.elements:
+    sizes = [source.bytes // context.batch // rows for source in sources]
+    if sum(sizes) * rows * context.batch != context.output.bytes:
         raise refuse(context, f"{context.output} is not its inputs side by side")
     reads = [Read(context.build.value(source), rows, size) for source, size in zip(sources, sizes, strict=True)]
     return _layer(context, reads, sizes, 1, rows)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Context, refuse, same_quantisation
-from arenite_codegen.operators.moving import BYTES, indices_of, move
+from arenite_codegen.operators.base import MOVED_DTYPES, Context, refuse, same_quantisation
+from arenite_codegen.operators.moving import indices_of, move
 
 __all__ = ["lower_pad", "lower_reshape", "lower_transpose", "pad_amounts"]
 
@@ -36,11 +36,13 @@ def pad_amounts(context: Context) -> tuple[tuple[int, int], tuple[int, int], tup
 def lower_pad(context: Context) -> Layer:
     """A row outside the input is all zero point, or all the value that PADV2 gives."""
     source, output = context.input(0), context.output
-    quant = same_quantisation(context, source, output)
+    quant = same_quantisation(context, source, output, MOVED_DTYPES)
     value = quant.zero_point
     if context.optional_input(2) is not None:
-        same_quantisation(context, context.input(2), output)
+        same_quantisation(context, context.input(2), output, MOVED_DTYPES)
         value = int(context.constant(2).ravel()[0])
+    if source.element_bytes > 1 and value:
+        raise refuse(context, f"padding a type wider than a byte with {value}, not 0, has no kernel")
     rows_pad, pixels_pad, channels_pad = pad_amounts(context)
     rows = context.rows(source)
     out = context.rows(output)
@@ -53,11 +55,11 @@ def lower_pad(context: Context) -> Layer:
         reads=(read,),
         parameters={
             "in_w": rows.width,
-            "in_c": rows.channels,
+            "in_c": rows.channels * source.element_bytes,
             "left": pixels_pad[0],
             "right": pixels_pad[1],
-            "before": channels_pad[0],
-            "after": channels_pad[1],
+            "before": channels_pad[0] * source.element_bytes,
+            "after": channels_pad[1] * source.element_bytes,
             "value": value,
         },
     )
@@ -81,7 +83,7 @@ def lower_transpose(context: Context) -> Layer:
 def lower_reshape(context: Context) -> Layer | None:
     """Bytes stay where they are."""
     source, output = context.input(0), context.output
-    same_quantisation(context, source, output, BYTES)
+    same_quantisation(context, source, output, MOVED_DTYPES)
     if source.elements != output.elements:
         raise refuse(context, f"{source} and {output} differ in size")
     context.build.alias(context, source, output)

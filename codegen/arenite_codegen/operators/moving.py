@@ -17,18 +17,17 @@ import numpy.typing as npt
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Tensor
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Context, refuse, same_quantisation
+from arenite_codegen.operators.base import MOVED_DTYPES, Context, refuse, same_quantisation
 
-__all__ = ["BYTES", "FILL", "indices_of", "move"]
+__all__ = ["FILL", "indices_of", "move"]
 
 Indices = npt.NDArray[np.int64]
 
-BYTES = ("int8", "uint8")
 FILL = -1
 """Index of an element that is not in the input."""
 _MAX_TABLE_BYTES = 1 << 20
 _MAX_PHASES = 64
-# An offset below 0 is a run of fill bytes; within the run offsets still rise by one.
+# An offset below 0 is a run of fill; within the run offsets still rise by one.
 _FILL_OFFSET = -(1 << 30)
 
 
@@ -49,16 +48,22 @@ def move(context: Context, picks: Indices, source: Tensor | None = None, output:
     """
     source = context.input(0) if source is None else source
     output = context.output if output is None else output
-    quant = same_quantisation(context, source, output, BYTES)
+    quant = same_quantisation(context, source, output, MOVED_DTYPES)
     if picks.size != output.elements:
         raise refuse(context, f"{output} is not made of {picks.size} elements")
     item = _one_item(context, picks, source)
     rows = _row_count(context, output, item.size)
     pattern = _patterns(context, item.reshape(rows, -1), source)
-    parameters = {**_loops(context, pattern.offsets), "row_step": pattern.row_step, "fill": quant.zero_point}
-    read = replace(pattern.read, value=context.build.value(source))
+    if source.element_bytes > 1 and quant.zero_point and (item == FILL).any():
+        raise refuse(context, "a zero point other than 0 of a type wider than a byte has no kernel")
+    width = source.element_bytes
+    loops = _loops(context, pattern.offsets, width)
+    parameters = {**loops, "row_step": pattern.row_step * width, "fill": quant.zero_point}
+    read = replace(
+        pattern.read, value=context.build.value(source), row_bytes=pattern.read.row_bytes * source.element_bytes
+    )
     return context.build.layer(
-        context, kernel="gather_s8", reads=(read,), out_rows=rows, output=output, parameters=parameters
+        context, kernel="gather", reads=(read,), out_rows=rows, output=output, parameters=parameters
     )
 
 
@@ -82,11 +87,11 @@ def _row_count(context: Context, output: Tensor, size: int) -> int:
 
 @dataclass(frozen=True)
 class _Pattern:
-    """Where each output row's bytes lie.
+    """Where each output row's elements lie.
 
     Attributes:
-        read: How rows of the source are reached; its value is still open.
-        offsets: [phases, bytes]: row y has the offsets of phase y modulo phases, from its pointer.
+        read: How rows of the source are reached, with elements for bytes; its value is still open.
+        offsets: [phases, elements]: row y has the offsets of phase y modulo phases, from its pointer.
         row_step: What is added to the offsets from row to row.
     """
 
@@ -126,7 +131,7 @@ def _phases(offsets: Indices) -> Indices:
     return offsets
 
 
-def _loops(context: Context, offsets: Indices) -> dict[str, Any]:
+def _loops(context: Context, offsets: Indices, element_bytes: int) -> dict[str, Any]:
     """Runs of bytes side by side, and how their starts are found: by two steps, or in a table."""
     width = offsets.shape[1]
     breaks = np.flatnonzero((np.diff(offsets, axis=1) != 1).any(axis=0)) + 1
@@ -138,15 +143,17 @@ def _loops(context: Context, offsets: Indices) -> dict[str, Any]:
         "phases": len(outer),
         "outer": outer.shape[1],
         "inner": inner,
-        "inner_step": int(starts[0, 1] - starts[0, 0]) if inner > 1 else 0,
-        "run": run,
+        "inner_step": element_bytes * int(starts[0, 1] - starts[0, 0]) if inner > 1 else 0,
+        "run": element_bytes * run,
     }
     if len(outer) == 1 and outer.min() >= 0 and len(set(np.diff(outer[0]))) <= 1:
         step = int(outer[0, 1] - outer[0, 0]) if outer.shape[1] > 1 else 0
-        return {"runs": 0, "first": int(outer[0, 0]), "outer_step": step, **loops}
+        first = element_bytes * int(outer[0, 0])
+        return {"runs": 0, "first": first, "outer_step": element_bytes * step, **loops}
     if 4 * outer.size > _MAX_TABLE_BYTES:
         raise refuse(context, f"its table of {4 * outer.size:,} bytes is above {_MAX_TABLE_BYTES:,}")
-    return {"runs": outer.astype(np.int32), "first": 0, "outer_step": 0, **loops}
+    runs = (outer * np.where(outer < 0, 1, element_bytes)).astype(np.int32)
+    return {"runs": runs, "first": 0, "outer_step": 0, **loops}
 
 
 def _even(starts: Indices) -> int:

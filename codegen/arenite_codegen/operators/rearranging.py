@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Array, Context, refuse, same_quantisation
-from arenite_codegen.operators.moving import BYTES, FILL, Indices, indices_of, move
+from arenite_codegen.operators.base import MOVED_DTYPES, Array, Context, refuse, same_quantisation
+from arenite_codegen.operators.moving import FILL, Indices, indices_of, move
 
 __all__ = [
     "lower_batch_to_space",
@@ -123,16 +123,17 @@ def lower_depth_to_space(context: Context) -> Layer:
 def lower_space_to_depth(context: Context) -> Layer:
     """Blocks of pixels become channels: a pixel is the rows of its block side by side."""
     source, block = context.input(0), int(context.operator.attributes["block_size"])
-    same_quantisation(context, source, context.output, BYTES)
+    same_quantisation(context, source, context.output, MOVED_DTYPES)
     _, h, w, c = _image(context).shape
     if block < 1 or h % block or w % block:
         raise refuse(context, f"{h} × {w} pixels are no blocks of {block} × {block}")
     _check_size(context, [source.shape[0], h // block, w // block, c * block * block])
+    pixel_bytes = c * source.element_bytes
     return context.build.layer(
         context,
         kernel="concatenation_s8",
-        reads=(Read(context.build.value(source), h, w * c, window=block, stride=block),),
-        parameters={"chunks": np.full(block, block * c, np.int32), "count": block, "repeats": w // block},
+        reads=(Read(context.build.value(source), h, w * pixel_bytes, window=block, stride=block),),
+        parameters={"chunks": np.full(block, block * pixel_bytes, np.int32), "count": block, "repeats": w // block},
     )
 
 

@@ -113,9 +113,7 @@ def _extreme_layer(context: Context, flip: int) -> Layer:
     return _layer(context, plan, "reduce_extreme_s8", {"flip": flip}, scratch_bytes=plan.outputs)
 
 
-def _layer(
-    context: Context, plan: _Plan, kernel: str, parameters: Mapping[str, Any], scratch_bytes: int
-) -> Layer:
+def _layer(context: Context, plan: _Plan, kernel: str, parameters: Mapping[str, Any], scratch_bytes: int) -> Layer:
     shape = plan.shape
     return context.build.layer(
         context,

@@ -17,10 +17,13 @@
     int32_t b_channel_step
 
 /* Make a row: out[i] = byte(p, a, b) for the bytes a and b of both sides, as int32_t. */
-#define ARENITE_BINARY_ROW(p, rows, out, byte)                                                               \
+#define ARENITE_BINARY_ROW(p, rows, out, byte) ARENITE_BINARY_ROW_OF(int8_t, p, rows, out, byte)
+
+/* The same of another element type; `out` points to elements of what the function returns. */
+#define ARENITE_BINARY_ROW_OF(type, p, rows, out, byte)                                                      \
     for (int32_t x = 0; x < (p)->width; x++) {                                                               \
-        const int8_t *a = (rows)[0] + (ptrdiff_t)x * (p)->a_pixel_step;                                      \
-        const int8_t *b = (rows)[1] + (ptrdiff_t)x * (p)->b_pixel_step;                                      \
+        const type *a = (const type *)(const void *)(rows)[0] + (ptrdiff_t)x * (p)->a_pixel_step;            \
+        const type *b = (const type *)(const void *)(rows)[1] + (ptrdiff_t)x * (p)->b_pixel_step;            \
         for (int32_t c = 0; c < (p)->channels; c++) {                                                        \
             *(out)++ = byte((p), *a, *b);                                                                    \
             a += (p)->a_channel_step;                                                                        \
