@@ -99,11 +99,12 @@ def layer_rows(
 
 def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
     value = network.values[layer.output]
-    last = graph.operators[layer.parts[-1].operator]
-    own = [] if layer.kernel == FEED else last.outputs
+    last = layer.parts[-1].operator
+    # A copy to an output comes after all operators.
+    own = [] if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
-        if tensor.name == value.name and tensor.elements == value.bytes * network.batch and not tensor.is_constant:
+        if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:
             return index
     return None
 
