@@ -13,6 +13,7 @@ from support.choices import Choices
 from support.curve_graphs import CURVES
 from support.graph_case import GraphCase
 from support.reduction_graphs import REDUCTIONS
+from support.uint8_graphs import UINT8
 from support.wide_graphs import WIDE
 
 __all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
@@ -38,6 +39,7 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     **CURVES,
     **REDUCTIONS,
     **WIDE,
+    **UINT8,
     "STREAM": state_graphs.stream,
     "SVDF": state_graphs.svdf,
     "LSTM": state_graphs.lstm,
