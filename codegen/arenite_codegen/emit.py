@@ -41,6 +41,7 @@ class Emitted:
         flash: The weights' regions, fastest first.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
         max_pointers: Most row pointers that one step hands to a kernel.
+        layers: Number of layers.
         stage_kernels: Functions that chains call, with the kernels whose parameters they take.
     """
 
@@ -52,6 +53,7 @@ class Emitted:
     table_bytes: int
     max_pointers: int
     stage_kernels: tuple[tuple[str, str], ...]
+    layers: int = 0
 
 
 class _RowTable:
@@ -124,7 +126,8 @@ def emit(
     used = tuple(array.region for array in arrays)
     tables = table_bytes(network, schedule, plan)
     size = sum(region.bytes for region in used)
-    return Emitted(files, symbol, kernels, size, used, tables, max_pointers, _stage_kernels(network, choose))
+    stages = _stage_kernels(network, choose)
+    return Emitted(files, symbol, kernels, size, used, tables, max_pointers, stages, len(layers))
 
 
 def _layer(

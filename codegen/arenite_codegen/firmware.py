@@ -78,6 +78,7 @@ def shared_files(models: Sequence[Emitted], plans: Sequence[Plan], shared: Share
         "one_arena": len(shared.arena) == 1,
         "arena_bytes": shared.arena_bytes,
         "largest": largest.symbol,
+        "most_layers": max(model.layers for model in models),
         "max_pointers": max(model.max_pointers for model in models),
         "stage_kernels": sorted({pair for model in models for pair in model.stage_kernels}),
         "guards": any(plan.guards for plan in plans),

@@ -61,6 +61,29 @@ static const int8_t **gather(const arenite_model_t *model, const arenite_read_t 
     return rows;
 }
 
+/* Where a step writes its row. */
+static uint8_t *output_row(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
+                           int32_t step, uint32_t item) {
+    const uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
+    return row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row) +
+           item * layer->out_item_bytes;
+}
+
+#ifdef ARENITE_ON_ROW
+static void show_row(const arenite_feed_t *feed, uint16_t step) {
+    const uint16_t index = feed->model->steps[feed->step].layer;
+    const arenite_layer_t *layer = &feed->model->layers[index];
+    const uint8_t *row = NULL;
+    if (!layer->accumulates || step + 1u == layer->reads[0].rows) {
+        row = output_row(feed->model, layer, feed->memory, step, feed->item);
+    }
+    arenite_on_row(feed->model, index, step, row);
+}
+#define SHOW_ROW(feed, step) show_row(feed, step)
+#else
+#define SHOW_ROW(feed, step) ((void)0)
+#endif
+
 static void run_step(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
                      int32_t step, uint32_t item) {
     const int8_t *rows[ARENITE_MAX_POINTERS];
@@ -68,9 +91,7 @@ static void run_step(const arenite_model_t *model, const arenite_layer_t *layer,
     for (uint8_t i = 0; i < layer->read_count; i++) {
         next = gather(model, &layer->reads[i], memory, step, item, next);
     }
-    uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
-    uint8_t *out = row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row);
-    out += item * layer->out_item_bytes;
+    uint8_t *out = output_row(model, layer, memory, step, item);
     int32_t *scratch = NULL;
     if (layer->scratch_place != ARENITE_NO_PLACE) {
         scratch = (int32_t *)(void *)arenite_at(memory, layer->scratch_place);
@@ -140,6 +161,7 @@ static void advance(arenite_feed_t *feed) {
         arenite_on_step(feed->model, index, counters[index]);
 #endif
         run_step(feed->model, layer, feed->memory, counters[index]++, feed->item);
+        SHOW_ROW(feed, (uint16_t)(counters[index] - 1u));
         AFTER_STEP(feed);
         feed->left--;
     }
@@ -180,6 +202,7 @@ void *arenite_row(const arenite_feed_t *feed) {
 
 void arenite_feed(arenite_feed_t *feed) {
     if (waiting_layer(feed) != NULL) {
+        SHOW_ROW(feed, counters_of(feed)[feed->model->steps[feed->step].layer]);
         counters_of(feed)[feed->model->steps[feed->step].layer]++;
         AFTER_STEP(feed);
         feed->left--;

@@ -184,6 +184,10 @@ arenite_status_t arenite_end(const arenite_feed_t *feed);
 /* Called before every step if the build defines ARENITE_ON_STEP; the application provides it (watchdog, profile). */
 void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step);
 
+/* Called after every step if the build defines ARENITE_ON_ROW, of a row that the caller fed too: the application sees what
+ * the step wrote, layers[layer].out_row_bytes at `row`; NULL while a layer that accumulates is not at its end. */
+void arenite_on_row(const arenite_model_t *model, uint16_t layer, uint16_t step, const uint8_t *row);
+
 #ifdef __cplusplus
 }
 #endif
