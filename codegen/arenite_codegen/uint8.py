@@ -14,7 +14,7 @@ import numpy as np
 
 from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
 
-__all__ = ["FROM_UINT8", "as_int8"]
+__all__ = ["FROM_UINT8", "as_int8", "is_uint8_born"]
 
 FROM_UINT8 = "from_uint8"
 # These take uint8 as it is.
@@ -23,7 +23,7 @@ _UNMOVED = ("QUANTIZE", "DEQUANTIZE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRAN
 
 def as_int8(graph: Graph) -> Graph:
     """The same model on int8 inside, if some operator computes with uint8."""
-    if not any(_is_uint8(graph, i) for op in graph.operators if op.kind not in _UNMOVED for i in op.inputs):
+    if not is_uint8_born(graph):
         return graph
     tensors = [_moved(tensor) for tensor in graph.tensors]
     operators = [replace(op, attributes={**op.attributes, FROM_UINT8: True}) for op in graph.operators]
@@ -45,6 +45,11 @@ def as_int8(graph: Graph) -> Graph:
         inputs=tuple(inputs),
         outputs=tuple(outputs),
     )
+
+
+def is_uint8_born(graph: Graph) -> bool:
+    """Whether some operator computes with uint8."""
+    return any(_is_uint8(graph, i) for op in graph.operators if op.kind not in _UNMOVED for i in op.inputs)
 
 
 def _is_uint8(graph: Graph, index: int) -> bool:

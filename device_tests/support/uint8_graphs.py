@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
+from arenite.tflite_graph import parse_graph
 from arenite_converters.flatbuffer import pack
 from support import element_graphs, spatial_graphs
 from support.arithmetic_graphs import ARITHMETIC
@@ -50,9 +51,7 @@ def _as_uint8(choices: Choices, make: Callable[[Choices], GraphCase]) -> GraphCa
     )
     kind = f"{found.kind}_U8"
     text = found.description.replace(found.kind, kind, 1)
-    return replace(
-        found, kind=kind, description=text, model_bytes=pack(model), vectors=vectors, authority=LITERT
-    )
+    return replace(found, kind=kind, description=text, model_bytes=pack(model), vectors=vectors, authority=LITERT)
 
 
 def _one_bias_scale(model: schema.ModelT) -> None:
@@ -79,6 +78,20 @@ def _of(make: Callable[[Choices], GraphCase]) -> Callable[[Choices], GraphCase]:
     return lambda choices: _as_uint8(choices, make)
 
 
+def _of_one_batch(make: Callable[[Choices], GraphCase]) -> Callable[[Choices], GraphCase]:
+    """All inputs have the batch: one that lacks it cannot be moved to int8 before it is broadcast."""
+
+    def drawn(choices: Choices) -> GraphCase:
+        while True:
+            found = make(choices)
+            graph = parse_graph(found.model_bytes)
+            ends = [graph.tensors[i].shape for i in (*graph.inputs, *graph.outputs)]
+            if len({(len(shape), *shape[:1]) for shape in ends}) == 1:
+                return found
+
+    return _of(drawn)
+
+
 UINT8: dict[str, Callable[[Choices], GraphCase]] = {
     "CONV_2D_U8": _of(spatial_graphs.conv_2d),
     "DEPTHWISE_CONV_2D_U8": _of(spatial_graphs.depthwise_conv_2d),
@@ -88,6 +101,6 @@ UINT8: dict[str, Callable[[Choices], GraphCase]] = {
     "CONCATENATION_U8": _of(element_graphs.concatenation),
     "SOFTMAX_U8": _of(element_graphs.softmax),
     "PAD_U8": _of(spatial_graphs.pad),
-    "ADD_U8": _of(ARITHMETIC["ADD"]),
-    "MUL_U8": _of(ARITHMETIC["MUL"]),
+    "ADD_U8": _of_one_batch(ARITHMETIC["ADD"]),
+    "MUL_U8": _of_one_batch(ARITHMETIC["MUL"]),
 }
