@@ -14,6 +14,7 @@ from support.curve_graphs import CURVES
 from support.graph_case import GraphCase
 from support.moving_graphs import MOVEMENTS
 from support.reduction_graphs import REDUCTIONS
+from support.uint8_graphs import UINT8
 from support.wide_graphs import WIDE
 
 __all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
@@ -44,6 +45,7 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     **MOVEMENTS,
     **REDUCTIONS,
     **WIDE,
+    **UINT8,
     "STREAM": state_graphs.stream,
     "SVDF": state_graphs.svdf,
     "LSTM": state_graphs.lstm,

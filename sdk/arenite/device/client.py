@@ -136,6 +136,14 @@ class Device:
         self.request(protocol.SELECT, bytes([index]))
         return self.identify()
 
+    def restart(self) -> None:
+        """Bring the selected model back to its start, if it remembers; inputs must be loaded again.
+
+        Raises:
+            LinkError: The board does not answer.
+        """
+        self.request(protocol.SELECT, bytes([self.identity.model]))
+
     def load(self, index: int, data: bytes | bytearray | memoryview, *, chunk_bytes: int | None = None) -> None:
         """Writes an input, front to back. Every input must be loaded again before every run.
 
