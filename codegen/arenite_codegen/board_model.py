@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from arenite_codegen.board_flash import Flashing
 from arenite_codegen.board_hardware import Hardware
 
 __all__ = [
@@ -174,6 +175,7 @@ class Board:
         if self.architecture == "esp-idf":
             return "exported"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
+    flashing: Flashing | None = None
 
     @property
     def has_fpu(self) -> bool:

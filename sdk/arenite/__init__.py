@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
     from arenite.device import ProfileReport, VerifyReport
+    from arenite.device.flashing import FlashReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
@@ -137,6 +138,7 @@ __all__ = [
     "energy_of",
     "estimate",
     "fit",
+    "flash",
     "inspect",
     "make_contract",
     "meter",
@@ -389,6 +391,13 @@ def estimate(
     from arenite_codegen.estimate import estimate as estimate_time
 
     return estimate_time(model, board, progress=progress, **options)
+
+
+def flash(bundle_dir: Path | str, port: str, **options: Any) -> FlashReport:
+    """Flash a built bundle onto its board and prove it there; see `arenite.device.flashing.flash`."""
+    from arenite.device.flashing import flash as flash_bundle
+
+    return flash_bundle(bundle_dir, port, **options)
 
 
 def bench(

@@ -38,6 +38,7 @@ __all__ = [
     "energy",
     "estimate",
     "fit",
+    "flash",
     "inspect",
     "profile",
     "skew",
@@ -200,6 +201,8 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        app=arguments.app,
+        baud=arguments.baud,
         force=arguments.force,
         progress=_progress(),
     )
@@ -255,6 +258,22 @@ def estimate(arguments: argparse.Namespace) -> int:
     clock_hz = None if arguments.clock_mhz is None else round(arguments.clock_mhz * 1e6)
     report = arenite.estimate(arguments.model, arguments.board, clock_hz=clock_hz, progress=_progress(), **options)
     return _show(arguments, report, _text.estimation)
+
+
+def flash(arguments: argparse.Namespace) -> int:
+    """`arenite flash DIR --port PORT`: exit 1 when it is the wrong chip, or a byte differs afterwards."""
+    report = arenite.flash(
+        arguments.bundle,
+        arguments.port,
+        reset=not arguments.no_reset,
+        stub=not arguments.no_stub,
+        dry_run=arguments.dry_run,
+        check=not arguments.no_verify,
+        progress=_progress(),
+        **_chosen(arguments, "baud"),
+    )
+    _show(arguments, report, _text.flashing)
+    return _YES if report.verification is None or report.verification.identical else _NO
 
 
 def bench(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from arenite.comparison import ComparisonReport
     from arenite.contract_check import ContractCheck, ContractReport
     from arenite.device import LayerDifference, ProfileReport, VerifyReport
+    from arenite.device.flashing import FlashReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy
     from arenite.energy_report import EnergyReport
@@ -435,6 +436,26 @@ def estimation(report: Estimate) -> list[str]:
         if known.clock_mhz * 10**6 != report.clock_hz:
             lines.append(f"           in proportion {report.published_at_clock_ms:,.4g} ms at this clock")
     return lines
+
+
+def flashing(report: FlashReport) -> list[str]:
+    """What `arenite flash` prints."""
+    chip = "not asked" if report.chip is None else report.chip
+    size = "" if report.flash_bytes is None else f", {report.flash_bytes:,} bytes of flash"
+    serial = "" if report.unique_id is None else f", {report.unique_id}"
+    verb = "to write" if report.dry_run else "written"
+    back = {True: "as written", None: "not possible: run arenite verify"}[report.read_back]
+    lines = [
+        f"board      {report.board} at {report.port}, by {report.tool}",
+        f"chip       {chip}{size}{serial}",
+        f"firmware   {report.image_bytes:,} bytes: {report.written_bytes:,} {verb}, "
+        f"{report.present_bytes:,} there already",
+    ]
+    if report.dry_run:
+        return lines
+    lines.append(f"read back  {back}")
+    lines.append(f"started    {'yes' if report.started else 'no: press reset'}")
+    return lines + ([] if report.verification is None else verification(report.verification))
 
 
 def _verdict(report: VerifyReport, several: bool) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | contract | skew | boards | fit | bundle | build | verify | profile |
-estimate | bench | compare | compare-models | energy | doctor`.
+"""The command line: `arenite convert | inspect | contract | skew | boards | fit | bundle | build | flash | verify |
+profile | estimate | bench | compare | compare-models | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -171,6 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fit(commands)
     _add_bundle(commands)
     _add_build(commands)
+    _add_flash(commands)
     _add_verify(commands)
     _add_profile(commands)
     _add_estimate(commands)
@@ -407,6 +408,10 @@ def _add_bundle(commands: Any) -> None:
         metavar="F",
         help="let up to F times the multiply-accumulates run where that makes the arena smaller (default 1.0)",
     )
+    application = "link (default), mlperf, or mlperf-energy: what the firmware speaks at its serial port"
+    parser.add_argument("--app", default="link", metavar="NAME", help=application)
+    baud = "of the serial port (default: the board's, or what MLPerf Tiny says)"
+    parser.add_argument("--baud", type=_positive, metavar="N", help=baud)
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 
@@ -467,6 +472,20 @@ def _count(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no count")
     return value
+
+
+def _add_flash(commands: Any) -> None:
+    text = "Flash a built bundle onto its board: exit 1 when the chip is another one or its flash differs afterwards."
+    parser = _command(commands, "flash", text)
+    parser.add_argument("bundle", metavar="DIR", help="a folder built by `arenite build`")
+    port = "serial port; the folder of a UF2 drive, or `auto`"
+    parser.add_argument("--port", required=True, metavar="PORT", help=port)
+    parser.add_argument("--baud", type=_positive, metavar="N", help="speed while flashing (default: 115200)")
+    parser.add_argument("--dry-run", action="store_true", help="ask the chip and compare; erase and write nothing")
+    reset = "the board is in its loader already: do not reset it, before or after"
+    parser.add_argument("--no-reset", action="store_true", help=reset)
+    parser.add_argument("--no-stub", action="store_true", help="ESP32: only the loader in ROM, nothing in RAM")
+    parser.add_argument("--no-verify", action="store_true", help="do not run the golden vectors afterwards")
 
 
 def _add_bench(commands: Any) -> None:

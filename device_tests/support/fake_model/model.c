@@ -68,7 +68,7 @@ static const arenite_read_t both[2] = {ROW(A_AT, A), ROW(B_AT, B)};
      .out_place = (at),                                                                                      \
      .out_row_bytes = (bytes),                                                                               \
      .out_ring_rows = 1,                                                                                     \
-     .scratch_place = ARENITE_NO_SCRATCH}
+     .scratch_place = ARENITE_NO_PLACE}
 
 static const arenite_layer_t layers[3] = {
     LAYER(sum, weights, both, 2, SUM_AT, A),

@@ -315,7 +315,8 @@ static app_status_t read_layers(const app_request_t *request, app_reply_t *reply
     return APP_OK;
 }
 
-/* The models share the arena: what was loaded or computed for one is no longer there for another. */
+/* The models share the arena: what was loaded or computed for one is no longer there for another. A model that remembers
+ * starts anew. */
 static app_status_t select_model(const app_request_t *request) {
     if (request->bytes != 1) {
         return APP_BAD_LENGTH;
@@ -327,6 +328,7 @@ static app_status_t select_model(const app_request_t *request) {
     memset(&session, 0, sizeof session);
     session.selected = index;
     trace_set(&(trace_request_t){0, 0, 0, 0});
+    arenite_reset(model(), memory());
     return APP_OK;
 }
 
@@ -367,6 +369,7 @@ void app_start(void) {
     memset(&session, 0, sizeof session);
     health_start();
     trace_set(&(trace_request_t){0, 0, 0, 0});
+    arenite_reset(model(), memory());
     link_reset(&link_state);
     link_send(&link_state, APP_BANNER, 0, 0);
 }

@@ -36,7 +36,7 @@
  * bytes from that offset.
  *
  * All commands are about one model: the first, until another is selected. The models share one arena, so a select
- * ends the life of inputs and outputs alike.
+ * ends the life of inputs and outputs alike, and puts a model that remembers (recurrent, streaming) back to its start.
  *
  * Each input must have been loaded whole, in ascending chunks from offset 0, before every run, since a run
  * may overwrite it; a load in turn ends the life of the last outputs. A run that is asked for again with the

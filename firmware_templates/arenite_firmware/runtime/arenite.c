@@ -32,10 +32,19 @@ static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, are
     return arenite_at(memory, place) + (row % ring_rows) * row_bytes;
 }
 
+static int32_t first_row(const arenite_read_t *read, int32_t step) {
+    const int32_t row = step * (int32_t)read->stride - read->pad_top;
+    const int32_t divisor = read->divisor;
+    if (divisor <= 1) {
+        return row;
+    }
+    return row >= 0 ? row / divisor : -((divisor - 1 - row) / divisor);
+}
+
 /* Write the pointers of one read's window; returns the place behind them. */
 static const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read, uint8_t *const *memory,
                              int32_t step, uint32_t item, const int8_t **rows) {
-    int32_t row = step * (int32_t)read->stride - read->pad_top;
+    int32_t row = first_row(read, step);
     for (uint16_t k = 0; k < read->window; k++) {
         const int8_t *pointer = NULL;
         if (row >= 0 && row < (int32_t)read->rows) {
@@ -84,7 +93,7 @@ static void run_step(const arenite_model_t *model, const arenite_layer_t *layer,
     }
     uint8_t *out = output_row(model, layer, memory, step, item);
     int32_t *scratch = NULL;
-    if (layer->scratch_place != ARENITE_NO_SCRATCH) {
+    if (layer->scratch_place != ARENITE_NO_PLACE) {
         scratch = (int32_t *)(void *)arenite_at(memory, layer->scratch_place);
     }
     layer->kernel(layer->params, rows, (int8_t *)out, step, scratch);
@@ -102,6 +111,30 @@ static void start_item(arenite_feed_t *feed) {
     feed->step = 0;
     feed->left = feed->model->steps[0].count;
     START_ITEM(feed);
+}
+
+void arenite_reset(const arenite_model_t *model, uint8_t *const *memory) {
+    for (uint16_t i = 0; i < model->state_count; i++) {
+        const arenite_state_t *state = &model->states[i];
+        int8_t *to = (int8_t *)arenite_at(memory, state->place);
+        for (uint32_t k = 0; k < state->bytes; k++) {
+            to[k] = (state->initial != NULL) ? state->initial[k] : state->fill;
+        }
+    }
+}
+
+/* What this run computed for the next takes its place. */
+static void keep_states(const arenite_model_t *model, uint8_t *const *memory) {
+    for (uint16_t i = 0; i < model->state_count; i++) {
+        const arenite_state_t *state = &model->states[i];
+        if (state->next_place != ARENITE_NO_PLACE) {
+            uint8_t *to = arenite_at(memory, state->place);
+            const uint8_t *from = arenite_at(memory, state->next_place);
+            for (uint32_t k = 0; k < state->bytes; k++) {
+                to[k] = from[k];
+            }
+        }
+    }
 }
 
 /* The layer of the next step, or NULL at the end. */
@@ -134,6 +167,8 @@ static void advance(arenite_feed_t *feed) {
     }
     if (layer != NULL) {
         BEFORE_STEP(feed);
+    } else {
+        keep_states(feed->model, feed->memory);
     }
 }
 

@@ -82,7 +82,7 @@ STATUS_TEXT = {
     8: "a value that this model or this firmware does not allow",
 }
 _UNITS = ("none", "cycles", "instructions", "ticks")
-_DTYPES = ("int8", "uint8", "int16", "int32", "float32")
+_DTYPES = ("int8", "uint8", "int16", "int32", "float32", "bool")
 _SAME_VERSION = "Build and flash the firmware with this version of Arenite"
 _MAGIC = b"Ar"
 _HEADER = struct.Struct("<2sBBH")

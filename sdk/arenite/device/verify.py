@@ -154,6 +154,7 @@ def verify(
     """
     bundle_dir = Path(bundle_dir)
     manifest = read_manifest(bundle_dir)
+    _check_application(manifest, bundle_dir)
     if random < 1:
         _check_vectors(manifest, bundle_dir)
     elif not reference_available():
@@ -307,6 +308,13 @@ def _compare(device: Device, model: int, vector: int, expected: list[bytes]) -> 
             if a != b:
                 return FirstDifference(model, vector, output, index, a, b)
     return None
+
+
+def _check_application(manifest: dict[str, Any], bundle_dir: Path) -> None:
+    if manifest.get("benchmark"):
+        cure = "Bundle it again without --app to verify it: kernels, schedule and weights are the same"
+        problem = "this firmware speaks the protocol of MLPerf Tiny and not the serial link"
+        raise UsageError(problem, where=str(bundle_dir), cure=cure)
 
 
 def _check_vectors(manifest: dict[str, Any], bundle_dir: Path) -> None:
