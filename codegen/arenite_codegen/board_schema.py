@@ -17,11 +17,11 @@ from arenite_codegen.board_table import Table
 __all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "MOST_REGIONS", "UARTS", "read_board"]
 
 UARTS = {"cmsdk": "uart_cmsdk.c", "16550": "uart_16550.c", "host": "uart_host.c"}
-COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "none": "counter_none.c"}
+COUNTERS = {"cmsdk": "counter_cmsdk.c", "mtime": "counter_mtime.c", "sse": "counter_sse.c", "none": "counter_none.c"}
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
-    "cortex-m": ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33"),
+    "cortex-m": ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
     "riscv32": ("rv32imc", "rv32imac"),
     "host": ("native",),
 }

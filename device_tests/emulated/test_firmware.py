@@ -31,6 +31,8 @@ from support.fake_bundle import ARENA_BYTES, SHA256, expected_outputs, make_fake
 BOARDS = ["qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32"]
 TOOLCHAINS = ["gcc", "zig"]
 EMULATORS = ["unicorn", "qemu"]
+HELIUM = "qemu-mps3-an547"  # Unicorn has no Cortex-M55
+RUNS = [*((board, emulator) for board in BOARDS for emulator in EMULATORS), (HELIUM, "qemu")]
 GCC = {"qemu-riscv32": "riscv64-unknown-elf-gcc"}
 QEMU = {"qemu-riscv32": "qemu-system-riscv32"}
 
@@ -72,9 +74,8 @@ def running(bundle: Path, emulator: str) -> Iterator[tuple[EmulatedBoard, Device
         board.close()
 
 
-@pytest.mark.parametrize("emulator", EMULATORS)
+@pytest.mark.parametrize(("board_name", "emulator"), RUNS)
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
-@pytest.mark.parametrize("board_name", BOARDS)
 def test_identify_load_run_read(built: Built, board_name: str, toolchain: str, emulator: str) -> None:
     need(emulator, board_name)
     with running(built(board_name, toolchain), emulator) as (board, device):
