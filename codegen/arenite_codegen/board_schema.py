@@ -55,6 +55,7 @@ COUNTERS = {
     "mtime": "counter_mtime.c",
     "rp2": "counter_rp2.c",
     "nrf": "counter_nrf.c",
+    "sse": "counter_sse.c",
     "stm32-tim": "counter_stm32_tim.c",
     "none": "counter_none.c",
 }
@@ -62,7 +63,7 @@ _COUNTERS_WITHOUT_BASE = ("dwt", "mcycle", "none")
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
-    "cortex-m": ("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33"),
+    "cortex-m": ("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
     "riscv32": ("rv32imc", "rv32imac"),
     "esp-idf": ("xtensa-lx6", "xtensa-lx7", "rv32imc", "rv32imac", "rv32imafc"),
     "host": ("native",),
