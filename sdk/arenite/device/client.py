@@ -172,8 +172,8 @@ class Device:
         """Runs the model on what was loaded.
 
         Args:
-            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long as
-                it did, and no outputs can be read.
+            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long,
+                and no outputs can be read.
             timeout_s: For all of them.
 
         Raises:
