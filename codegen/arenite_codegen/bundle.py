@@ -25,6 +25,7 @@ from arenite_codegen.caller_memory import caller_memory, keep_inputs
 from arenite_codegen.camera import Camera, Preprocessing, camera_entry, make_preprocessing
 from arenite_codegen.contract_files import CAMERA_SOURCES, contract_files
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
+from arenite_codegen.export import check_exports, export_files
 from arenite_codegen.firmware import Shared, shared_files, symbols_of
 from arenite_codegen.fit import check_fit, flash_of, ram_of
 from arenite_codegen.legalise import legalise
@@ -91,6 +92,7 @@ class _Options:
     max_mac_factor: float
     guards: bool
     camera: Camera | None
+    exports: tuple[str, ...]
 
 
 def bundle(
@@ -106,6 +108,7 @@ def bundle(
     max_mac_factor: float = 1.0,
     guards: bool = False,
     camera: Camera | str | None = None,
+    exports: Sequence[str] = (),
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -128,6 +131,8 @@ def bundle(
         guards: Make a validation build, which watches a word behind every block of the arena while it runs.
         camera: Frames such as `320x240:RGB565` (see `Camera.parse`): the bundle gets the C that makes the input of such
             a frame as the contract says, for each model whose contract speaks of pictures.
+        exports: Components for projects of other kinds, made in `exports/` of the bundle: keys of
+            `arenite_codegen.export.FORMATS`, such as `esp-idf`.
         vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
@@ -144,17 +149,27 @@ def bundle(
     paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]
     fed = _fed(paths, row_fed)
     _check_factor(max_mac_factor)
+    check_exports(exports, len(paths), bool(caller_inputs) or bool(caller_outputs), guards)
     frames = Camera.parse(camera) if isinstance(camera, str) else camera
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
-        options = _Options(target, caller_inputs, caller_outputs, keep_input, max_mac_factor, guards, frames)
+        options = _Options(
+            board=target,
+            caller_inputs=caller_inputs,
+            caller_outputs=caller_outputs,
+            keep_input=keep_input,
+            max_mac_factor=max_mac_factor,
+            guards=guards,
+            camera=frames,
+            exports=tuple(exports),
+        )
         planned = [
             _plan_model(path, symbol, rows, options, _prefixed(step.note, path, len(paths)))
             for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
         ]
         _check_camera(planned, options)
         step.note("emit")
-        report = _bundle(_emitted(planned, target), target, place, arena_bytes, vectors, step.note)
+        report = _bundle(_emitted(planned, target), options, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
 
@@ -197,13 +212,13 @@ def _prefixed(say: Callable[[str], None], model: Path, count: int) -> Callable[[
 
 def _bundle(
     models: Sequence[_Stages],
-    target: Board,
+    options: _Options,
     place: Path,
     arena_bytes: int | None,
     vectors: int,
     say: Callable[[str], None],
 ) -> BundleReport:
-    where = " + ".join(str(one.model) for one in models)
+    where, target = " + ".join(str(one.model) for one in models), options.board
     emitted = [one.emitted for one in models]
     shared = Shared.of(emitted, [one.plan for one in models])
     needed = shared.arena_bytes
@@ -220,7 +235,7 @@ def _bundle(
     golden = [make_vectors(one.model.read_bytes(), one.graph, vectors) for one in models]
     say("write")
     with Staging(place) as folder:
-        manifest = _write(folder, target, models, golden, shared)
+        manifest = _write(folder, options, models, golden, shared)
     return _report(place, manifest)
 
 
@@ -278,8 +293,9 @@ def _is_bundle(place: Path) -> bool:
 
 
 def _write(
-    folder: Path, board: Board, models: Sequence[_Stages], golden: Sequence[Vectors], shared: Shared
+    folder: Path, options: _Options, models: Sequence[_Stages], golden: Sequence[Vectors], shared: Shared
 ) -> dict[str, Any]:
+    board = options.board
     kernels = tuple(sorted({kernel for one in models for kernel in one.emitted.kernels}))
     generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models], shared))
     for one in models:
@@ -318,6 +334,9 @@ def _write(
         manifest["camera_bytes"] = _camera_bytes(models)
     _write_text(folder / "README.md", render("bundle_readme.md.j2", {"manifest": manifest, "board": board}))
     _write_text(folder / "CMakeLists.txt", render("CMakeLists.txt.j2", {"manifest": manifest}))
+    for name in options.exports:
+        for file, data in export_files(name, folder, manifest, models[0].contract, _version()).items():
+            _write_bytes(folder / "exports" / name / file, data)
     manifest["files"] = _digests(folder)
     _write_text(folder / "sbom.spdx.json", sbom(manifest, _digest_of(entries)))
     _write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=True) + "\n")

@@ -198,6 +198,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        exports=arguments.export,
         force=arguments.force,
         progress=_progress(),
     )
