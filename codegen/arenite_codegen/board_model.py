@@ -6,9 +6,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from arenite_codegen.board_flash import Flashing
 from arenite_codegen.board_hardware import Hardware
 
-__all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Uart"]
+__all__ = [
+    "Board",
+    "Counter",
+    "Emulator",
+    "Features",
+    "Marker",
+    "MemoryRegion",
+    "Uart",
+    "UniqueId",
+    "Watchdog",
+    "Writes",
+]
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,35 @@ class Counter:
     clock_hz: int | None = None
 
 
+Writes = tuple[tuple[int, int], ...]
+"""Addresses of 32-bit registers, each with the value to write there, in order."""
+
+
+@dataclass(frozen=True)
+class Watchdog:
+    """A watchdog: what starts it and what feeds it. A board that has one polls between requests, it does not sleep."""
+
+    setup: Writes
+    feed: Writes
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A pin that is high while an inference runs: what makes it an output, high and low."""
+
+    setup: Writes
+    on: Writes
+    off: Writes
+
+
+@dataclass(frozen=True)
+class UniqueId:
+    """Where the chip's own number is, and its `bytes`, a multiple of four."""
+
+    base: int
+    bytes: int
+
+
 @dataclass(frozen=True)
 class Emulator:
     """How one emulator runs the board. One instruction takes 2**`instruction_ns_log2` ns of emulated time."""
@@ -107,6 +148,9 @@ class Board:
     counter: Counter
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
+    watchdog: Watchdog | None = None
+    marker: Marker | None = None
+    unique_id: UniqueId | None = None
     hardware: Hardware = field(default_factory=Hardware)
     file: str = field(default="board.toml", compare=False)
 
@@ -121,6 +165,7 @@ class Board:
         if self.architecture == "esp-idf":
             return "exported"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
+    flashing: Flashing | None = None
 
     @property
     def has_fpu(self) -> bool:

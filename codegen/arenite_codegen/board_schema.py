@@ -11,11 +11,31 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
+from arenite_codegen.board_flash import read_flashing
 from arenite_codegen.board_hardware import Hardware, read_hardware
-from arenite_codegen.board_model import Board, Counter, Emulator, Features, MemoryRegion, Uart
+from arenite_codegen.board_model import (
+    Board,
+    Counter,
+    Emulator,
+    Features,
+    Marker,
+    MemoryRegion,
+    Uart,
+    UniqueId,
+    Watchdog,
+)
 from arenite_codegen.board_table import Table
 
-__all__ = ["COUNTERS", "COUNTER_UNITS", "FPU_BITS", "MOST_REGIONS", "UARTS", "read_board"]
+__all__ = [
+    "BAUD_HIGH",
+    "BAUD_LOW",
+    "COUNTERS",
+    "COUNTER_UNITS",
+    "FPU_BITS",
+    "MOST_REGIONS",
+    "UARTS",
+    "read_board",
+]
 
 UARTS = {
     "cmsdk": "uart_cmsdk.c",
@@ -46,6 +66,7 @@ _CPUS = {
     "esp-idf": ("xtensa-lx6", "xtensa-lx7", "rv32imc", "rv32imac", "rv32imafc"),
     "host": ("native",),
 }
+BAUD_LOW, BAUD_HIGH = 300, 12_000_000
 # A place in the generated C has 4 bits for its region; the other half is for memory of the caller's.
 MOST_REGIONS = 8
 
@@ -67,6 +88,12 @@ def read_board(table: Table, directory: Path) -> Board:
         counter=_part(table.table("counter"), _read_counter),
         emulators=_read_emulators(table.table("emulators", needed=False)),
         directory=directory,
+        flashing=_optional_part(table, "flash", read_flashing),
+        watchdog=_optional_part(table, "watchdog", lambda part: Watchdog(part.writes("setup"), part.writes("feed"))),
+        marker=_optional_part(
+            table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))
+        ),
+        unique_id=_optional_part(table, "unique_id", _read_unique_id),
         hardware=_part(table.table("hardware"), read_hardware) if "hardware" in table.keys else Hardware(),
     )
     table.end()
@@ -77,6 +104,17 @@ def _part(table: Table, read: Callable[[Table], T]) -> T:
     part = read(table)
     table.end()
     return part
+
+
+def _optional_part(table: Table, key: str, read: Callable[[Table], T]) -> T | None:
+    return _part(table.table(key), read) if key in table.keys else None
+
+
+def _read_unique_id(table: Table) -> UniqueId:
+    size = table.number("bytes", 4, 16)
+    if size % 4:
+        raise table.fail("bytes", f"must be a multiple of 4, not {size}")
+    return UniqueId(table.number("base", 0, 0xFFFFFFFF), size)
 
 
 def _cortex_m_features(table: Table) -> Features:
@@ -137,7 +175,7 @@ def _read_uart(table: Table, architecture: str) -> Uart:
     return Uart(
         kind=table.choice("kind", kinds),
         base=table.address("base", architecture not in _HOSTED),
-        baud=table.number("baud", 300, 12_000_000, 115200),
+        baud=table.number("baud", BAUD_LOW, BAUD_HIGH, 115200),
         irq=table.number("irq", 0, 1023) if has_irq else None,
         plic_base=table.address("plic_base", has_irq and architecture == "riscv32"),
         clock_hz=_optional(table, "clock_hz", 10**9),

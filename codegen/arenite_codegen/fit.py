@@ -113,7 +113,7 @@ def check_fit(
     """Compare with the board's RAM and flash.
 
     Args:
-        ram, flash: What the models use; of RAM the arena's parts count.
+        ram, flash: What the models use; of RAM the arena's parts and the states count.
         table_bytes: Flash of all tables.
         camera_bytes: RAM of a camera's rows.
 
@@ -128,7 +128,8 @@ def check_fit(
 
 
 def _ram_problems(board: Board, ram: Sequence[Region], camera_bytes: int) -> list[str]:
-    reserved = {region.name: _reserved_bytes(board, region, camera_bytes) for region in board.rams}
+    states = {r.name: sum(s.bytes for s in ram if s.name == r.name and s.holds.startswith("state")) for r in board.rams}
+    reserved = {r.name: _reserved_bytes(board, r, camera_bytes) + states[r.name] for r in board.rams}
     arena = tuple(region for region in ram if region.holds == "arena")
     beside = "stack, variables and the camera's rows {:,}" if camera_bytes else "stack and variables {:,}"
     return _problems(board.rams, arena, reserved, "arena {:,}", beside)

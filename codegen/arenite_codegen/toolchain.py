@@ -134,6 +134,9 @@ def _make(board: Board, name: str, command: tuple[str, ...]) -> Toolchain:
         entry = "-Wl,--gc-sections,--entry=Reset_Handler"
         link = ("-nostdlib", "-static", "-T", "board/link.ld", entry, library)
         link += () if name == "zig" else ("-Wl,--no-warn-rwx-segments",)
+        if name == "gcc" and board.architecture == "riscv32":
+            # No libgcc is filed under a name with zicsr: GCC would silently take that of another word size.
+            link += (f"-march=rv32{board.features.extensions}",)
     own = {"zig": _ZIG_ONLY, "gcc": ("-fstack-usage",), "clang": ()}[name]
     return Toolchain(name, _version(name, command), command + machine, _COMMON + own, link)
 

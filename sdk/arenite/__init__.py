@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from arenite.contract_check import ContractCheck, verify_contract
     from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
-    from arenite.device import VerifyReport
+    from arenite.device import ProfileReport, VerifyReport
+    from arenite.device.flashing import FlashReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
@@ -135,6 +136,7 @@ __all__ = [
     "doctor",
     "energy_of",
     "fit",
+    "flash",
     "inspect",
     "make_contract",
     "meter",
@@ -361,11 +363,29 @@ def build(
     return build_bundle(Path(bundle_dir), toolchain, progress)
 
 
-def verify(bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None) -> VerifyReport:
+def verify(
+    bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
+) -> VerifyReport:
     """Run a built bundle's golden vectors and compare every output byte; see `arenite.device.verify`."""
     from arenite.device import verify as verify_bundle
 
-    return verify_bundle(Path(bundle_dir), on=on, progress=progress)
+    return verify_bundle(Path(bundle_dir), on=on, progress=progress, **options)
+
+
+def profile(
+    bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
+) -> ProfileReport:
+    """Say where an inference on a board spends its time; see `arenite.device.profile.profile`."""
+    from arenite.device import profile as profile_bundle
+
+    return profile_bundle(Path(bundle_dir), on=on, progress=progress, **options)
+
+
+def flash(bundle_dir: Path | str, port: str, **options: Any) -> FlashReport:
+    """Flash a built bundle onto its board and prove it there; see `arenite.device.flashing.flash`."""
+    from arenite.device.flashing import flash as flash_bundle
+
+    return flash_bundle(bundle_dir, port, **options)
 
 
 def bench(

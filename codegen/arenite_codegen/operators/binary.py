@@ -1,32 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD on the reference's shared grid: both sides times 2^20, each brought to twice the larger scale, one rounding."""
+"""What operators of two inputs share: either side may be broadcast over rows, pixels or channels, or be a constant."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from arenite.tflite_graph import Tensor
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Context, RowShape, activation_range, multiplier, quantisation, refuse
+from arenite_codegen.operators.base import Context, RowShape, refuse
 
-__all__ = ["lower"]
+__all__ = ["BROADCASTING", "binary_layer", "operand_steps"]
 
-LEFT_SHIFT = 20
+BROADCASTING = frozenset(
+    (
+        *("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB"),
+        *("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"),
+        *("LOGICAL_AND", "LOGICAL_OR", "SELECT", "SELECT_V2"),
+    )
+)
+"""Operators whose inputs may lack the batch."""
+
+MAX_RANK = 4
 
 
-def lower(context: Context) -> Layer:
-    """Either side may be broadcast over rows, pixels or channels, or be a constant."""
+def binary_layer(context: Context, kernel: str, parameters: Mapping[str, Any]) -> Layer:
+    """A layer of a kernel whose struct begins with the steps of `arenite_binary.h`.
+
+    Args:
+        parameters: What the kernel needs beside its loops.
+
+    Raises:
+        UnsupportedOperatorError: A side cannot be broadcast, or its batch is in the way.
+    """
     left, right = context.input(0), context.input(1)
     out = context.rows(context.output)
-    shapes = (_operand_shape(context, left, out), _operand_shape(context, right, out))
-    quants = (quantisation(context, left), quantisation(context, right))
-    quant_out = quantisation(context, context.output)
-    twice_max = 2.0 * float(max(quants[0].scale, quants[1].scale))
-    scales = [multiplier(context, float(q.scale) / twice_max, "input") for q in quants]
-    out_real = twice_max / ((1 << LEFT_SHIFT) * float(quant_out.scale))
-    if out_real >= 1.0:
-        raise refuse(context, f"its output scale is below 2^-{LEFT_SHIFT} of its inputs', the reference's limit")
-    out_multiplier, out_shift = multiplier(context, out_real, "output")
-    act_min, act_max = activation_range(context, context.output)
-    width, channels, steps = _loops(shapes, out)
+    width, channels, shapes, steps = operand_steps(context, (left, right))
     reads = tuple(
         Read(
             value=context.build.value(tensor),
@@ -38,7 +47,7 @@ def lower(context: Context) -> Layer:
     )
     return context.build.layer(
         context,
-        kernel="add_s8",
+        kernel=kernel,
         reads=reads,
         in_place=tuple(i for i, shape in enumerate(shapes) if shape == out),
         parameters={
@@ -48,19 +57,18 @@ def lower(context: Context) -> Layer:
             "a_channel_step": steps[0][1],
             "b_pixel_step": steps[1][0],
             "b_channel_step": steps[1][1],
-            "a_zero_point": quants[0].zero_point,
-            "b_zero_point": quants[1].zero_point,
-            "a_multiplier": scales[0][0],
-            "b_multiplier": scales[1][0],
-            "a_right_shift": -scales[0][1],
-            "b_right_shift": -scales[1][1],
-            "out_multiplier": out_multiplier,
-            "out_right_shift": -out_shift,
-            "out_zero_point": quant_out.zero_point,
-            "act_min": act_min,
-            "act_max": act_max,
+            **parameters,
         },
     )
+
+
+def operand_steps(
+    context: Context, operands: Sequence[Tensor]
+) -> tuple[int, int, tuple[RowShape, ...], tuple[tuple[int, int], ...]]:
+    """Loop counts over pixels and channels, the operands as rows, and their steps over pixels and channels."""
+    out = context.rows(context.output)
+    shapes = tuple(_operand_shape(context, tensor, out) for tensor in operands)
+    return (*_loops(shapes, out)[:2], shapes, _loops(shapes, out)[2])
 
 
 def _operand_shape(context: Context, tensor: Tensor, out: RowShape) -> RowShape:
@@ -74,9 +82,9 @@ def _operand_shape(context: Context, tensor: Tensor, out: RowShape) -> RowShape:
         raise refuse(context, f"{tensor} is broadcast over the batch of {context.batch}")
     if len(tensor.shape) < rank and context.build.items(tensor) > 1:
         raise refuse(context, f"{tensor} has fewer dimensions than {context.output} and its first is no batch")
-    if rank > 4:
-        raise refuse(context, f"it has {rank} dimensions, at most 4 have a kernel")
-    rows = RowShape(*_strip(shape, context.output.shape, context.batch))
+    if rank > MAX_RANK:
+        raise refuse(context, f"it has {rank} dimensions, at most {MAX_RANK} have a kernel")
+    rows = RowShape(*_strip(shape, context.output.shape, context.batch), tensor.element_bytes)
     for have, want in zip((rows.height, rows.width, rows.channels), (out.height, out.width, out.channels), strict=True):
         if have not in (1, want):
             raise refuse(context, f"{tensor} cannot be broadcast to {context.output}")
@@ -93,11 +101,9 @@ def _strip(shape: tuple[int, ...], like: tuple[int, ...], batch: int) -> tuple[i
     return padded[0], padded[1], padded[2]
 
 
-def _loops(
-    shapes: tuple[RowShape, RowShape], out: RowShape
-) -> tuple[int, int, tuple[tuple[int, int], tuple[int, int]]]:
+def _loops(shapes: tuple[RowShape, ...], out: RowShape) -> tuple[int, int, tuple[tuple[int, int], ...]]:
     """Loop counts over pixels and channels, and each operand's steps; one flat loop where nothing is broadcast."""
     if all((s.width, s.channels) == (out.width, out.channels) for s in shapes):
-        return 1, out.row_bytes, ((0, 1), (0, 1))
-    a, b = ((0 if s.width == 1 else s.channels, 0 if s.channels == 1 else 1) for s in shapes)
-    return out.width, out.channels, (a, b)
+        return 1, out.row_elements, ((0, 1),) * len(shapes)
+    steps = tuple((0 if s.width == 1 else s.channels, 0 if s.channels == 1 else 1) for s in shapes)
+    return out.width, out.channels, steps
