@@ -201,6 +201,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        exports=arguments.export,
         app=arguments.app,
         baud=arguments.baud,
         force=arguments.force,

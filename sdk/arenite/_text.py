@@ -309,14 +309,14 @@ def _regions(report: BundleReport) -> list[str]:
 
 def boards(report: BoardsReport) -> list[str]:
     """What `arenite boards` prints."""
-    head = ("board", "core", "MHz", "memories", "proven")
+    head = ("board", "core", "MHz", "memories", "flashed by", "proven")
     rows: list[tuple[str, ...]] = [head]
     for board in report.boards:
         core = f"{board.cpu}{', ' + board.features if board.features else ''}"
         memories = [f"{m.name} {_binary(m.bytes)}: {m.good_for}" for m in board.memories]
         proven = f"{board.proven}{', yours' if board.own else ''}"
-        rows.append((printable(board.name), core, f"{board.clock_hz / 1e6:g}", memories[0], proven))
-        rows += [("", "", "", memory, "") for memory in memories[1:]]
+        rows.append((printable(board.name), core, f"{board.clock_hz / 1e6:g}", memories[0], board.flashing, proven))
+        rows += [("", "", "", memory, "", "") for memory in memories[1:]]
     return table(rows, frozenset({2}))
 
 

@@ -401,6 +401,9 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--guards", action="store_true", help=guards)
     camera = "add the C that makes the input of such frames, as 320x240:RGB565 or 640x480:YUYV:bt709:full"
     parser.add_argument("--camera", metavar="FRAME", help=camera)
+    formats = "cmake, make, single-file, arduino, platformio, esp-idf, zephyr"
+    export = f"add a component for a project of yours; repeat the option for several: {formats}"
+    parser.add_argument("--export", action="append", default=[], metavar="FORMAT", help=export)
     parser.add_argument(
         "--max-mac-factor",
         type=float,
