@@ -22,7 +22,7 @@ __all__ = ["ISA_LEVELS", "GraphBatch", "GraphCrash", "prebuild"]
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
 # Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead.
-ISA_LEVELS = {"portable": 0, "plain": 0, "avx2": 1, "avx512": 2}
+ISA_LEVELS = {"portable": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
 _NO_SUCH_LEVEL = 5  # exit code of graph_runner.c
 _WORD = np.dtype(np.uint32)
 _STATUS = {
