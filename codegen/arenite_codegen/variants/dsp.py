@@ -143,7 +143,7 @@ def _refuse_depthwise(parameters: Parameters) -> str:
 
 def _pack_depthwise(parameters: Parameters) -> Parameters:
     weights, *scales = _live(parameters)
-    order = [0, 1, 3, 4, 2, 6, 5, 7, 8]
+    order = [0, 1, 3, 4, 2, 7, 5, 6, 8]
     words = np.ascontiguousarray(np.pad(weights[:, order], ((0, 0), (0, 3)))).view("<i4")
     table = np.concatenate([words, _channels(*scales, 1)], axis=1)
     return {**parameters, "weights": table.view(np.int8), "bias": 0, **_NO_SCALES}

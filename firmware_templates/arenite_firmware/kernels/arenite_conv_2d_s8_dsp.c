@@ -9,68 +9,122 @@
 #define GROUP_WORDS 4
 #define GROUPS (ARENITE_DSP_TAPS / 4)
 
-/* Sums of two channels for the windows a and b: of the channel whose weights are the low bytes, and mixed with 256 times
- * those of the other. */
+/* Two windows, and what all pairs of channels need of them. The assembly below knows the offsets. */
 typedef struct {
-    uint32_t low_a;
-    uint32_t low_b;
-    uint32_t mixed_a;
-    uint32_t mixed_b;
-} sums_t;
+    uint32_t zeros[4];
+    const uint32_t *windows; /* 16 */
+    uint32_t entry;          /* 20 */
+    const arenite_dsp_channel_t *channel; /* 24 */
+    int32_t point;           /* 28: 2 * out_zero_point + 1 */
+    int8_t *out_a;           /* 32 */
+    int8_t *out_b;           /* 36 */
+    const int8_t *end_a;     /* 40 */
+} pass_t;
 
-/* Bytes of the instructions for one group below. */
+/* Writes the channels from out_a to end_a, an even number, of both pixels, to out_b first. Returns the weights behind. */
+#if ARENITE_HAS_DSP
+
+/* Bytes of the instructions for one group. */
 #define GROUP_CODE 48
 #define UNROLLED 4
 
-/* Returns the weights of the next two channels. */
-static inline const int8_t *multiply(const uint32_t *windows, const int8_t *weights, int32_t groups,
-                                     sums_t *sums) {
-    uint32_t la = 0, lb = 0, ma = 0, mb = 0;
-    const uint32_t *end = windows + groups * GROUP_WORDS;
-#if ARENITE_HAS_DSP
-    /* The first turn starts so far in that the others are whole. */
-    uint32_t u = (uint32_t)(-groups & (UNROLLED - 1)) * GROUP_CODE, v;
+/* r4, r5: sums of the low channel for windows a and b; r6, r7: mixed sums. */
 #define GROUP                                                                                                \
-    "ldmia.w %[x]!, {r0, r1, r2, r3}\n\t"                                                                    \
-    "ldrd %[u], %[v], [%[w]], #8\n\t"                                                                        \
-    "smlad %[ma], %[u], r0, %[ma]\n\t"                                                                       \
-    "smlad %[mb], %[u], r2, %[mb]\n\t"                                                                       \
-    "sxtb16.w %[u], %[u]\n\t"                                                                                \
-    "smlad %[la], %[u], r0, %[la]\n\t"                                                                       \
-    "smlad %[lb], %[u], r2, %[lb]\n\t"                                                                       \
-    "smlad %[ma], %[v], r1, %[ma]\n\t"                                                                       \
-    "smlad %[mb], %[v], r3, %[mb]\n\t"                                                                       \
-    "sxtb16.w %[v], %[v]\n\t"                                                                                \
-    "smlad %[la], %[v], r1, %[la]\n\t"                                                                       \
-    "smlad %[lb], %[v], r3, %[lb]\n\t"
-    __asm__ volatile("adr.w r0, 1f\n\t"
-                     "add r0, r0, %[u]\n\t"
-                     "mov pc, r0\n\t"
+    "ldmia.w r8!, {r0, r1, r2, r3}\n\t"                                                                      \
+    "ldrd r10, r11, [r9], #8\n\t"                                                                            \
+    "smlad r6, r10, r0, r6\n\t"                                                                              \
+    "smlad r7, r10, r2, r7\n\t"                                                                              \
+    "sxtb16.w r10, r10\n\t"                                                                                  \
+    "smlad r4, r10, r0, r4\n\t"                                                                              \
+    "smlad r5, r10, r2, r5\n\t"                                                                              \
+    "smlad r6, r11, r1, r6\n\t"                                                                              \
+    "smlad r7, r11, r3, r7\n\t"                                                                              \
+    "sxtb16.w r11, r11\n\t"                                                                                  \
+    "smlad r4, r11, r1, r4\n\t"                                                                              \
+    "smlad r5, r11, r3, r5\n\t"
+
+/* Sums a and b, complete but for the bias in r0, become bytes: arenite_dsp_byte. */
+#define REQUANTISE(a, b)                                                                                     \
+    "add r0, r3, " a ", asr #31\n\t"                                                                         \
+    "add r3, r3, " b ", asr #31\n\t"                                                                         \
+    "smmlar " a ", " a ", r1, r0\n\t"                                                                        \
+    "smmlar " b ", " b ", r1, r3\n\t"                                                                        \
+    "asr " a ", " a ", r2\n\t"                                                                               \
+    "asr " b ", " b ", r2\n\t"                                                                               \
+    "ssat " a ", #8, " a ", asr #1\n\t"                                                                      \
+    "ssat " b ", #8, " b ", asr #1\n\t"
+
+static const int8_t *channels(pass_t *pass, const int8_t *weights, int32_t groups) {
+    register const int8_t *w __asm__("r9") = weights;
+    register pass_t *self __asm__("r12") = pass;
+    register const uint32_t *end __asm__("r14") = pass->windows + groups * GROUP_WORDS;
+    /* The first turn of the loop over groups starts so far in that the others are whole. */
+    register uint32_t skipped __asm__("r0") = (uint32_t)(-groups & (UNROLLED - 1)) * GROUP_CODE;
+    __asm__ volatile("adr.w r1, 1f\n\t"
+                     "add r0, r0, r1\n\t"
+                     "orr r0, r0, #1\n\t"
+                     "str r0, [r12, #20]\n"
+                     "0:\n\t"
+                     "ldmia r12, {r4, r5, r6, r7, r8}\n\t"
+                     "ldr.w pc, [r12, #20]\n\t"
                      ".p2align 2\n"
-                     "1:\n\t" GROUP GROUP GROUP GROUP "cmp %[x], %[end]\n\t"
+                     "1:\n\t" GROUP GROUP GROUP GROUP
+                     "cmp r8, r14\n\t"
                      "bne 1b\n\t"
-                     : [la] "+r"(la), [lb] "+r"(lb), [ma] "+r"(ma), [mb] "+r"(mb), [x] "+r"(windows),
-                       [w] "+r"(weights), [u] "+r"(u), [v] "=&r"(v)
-                     : [end] "r"(end)
-                     : "r0", "r1", "r2", "r3", "cc", "memory");
+                     "ldrd r10, r11, [r12, #24]\n\t"
+                     "sub r6, r6, r4\n\t"
+                     "sub r7, r7, r5\n\t"
+                     "ldmia r10!, {r0, r1, r2}\n\t"
+                     "lsl r3, r11, r2\n\t"
+                     "add r4, r0, r4, lsl #1\n\t"
+                     "add r5, r0, r5, lsl #1\n\t" REQUANTISE("r4", "r5")
+                     "ldmia r10!, {r0, r1, r2}\n\t"
+                     "lsl r3, r11, r2\n\t"
+                     "add r6, r0, r6, asr #7\n\t"
+                     "add r7, r0, r7, asr #7\n\t" REQUANTISE("r6", "r7")
+                     "str r10, [r12, #24]\n\t"
+                     "ldrd r0, r1, [r12, #32]\n\t"
+                     "ldr r2, [r12, #40]\n\t"
+                     "strb r5, [r1], #1\n\t"
+                     "strb r4, [r0], #1\n\t"
+                     "strb r7, [r1], #1\n\t"
+                     "strb r6, [r0], #1\n\t"
+                     "strd r0, r1, [r12, #32]\n\t"
+                     "cmp r0, r2\n\t"
+                     "bne 0b\n\t"
+                     : "+r"(w), "+r"(skipped)
+                     : "r"(self), "r"(end)
+                     : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r10", "r11", "cc", "memory");
+    return w;
+}
+
 #undef GROUP
+#undef REQUANTISE
+
 #else
-    for (; windows < end; windows += GROUP_WORDS, weights += 8) {
-        for (int32_t half = 0; half < 2; half++) {
-            const uint32_t mixed = arenite_dsp_load(weights + 4 * half), low = arenite_sxtb16(mixed);
-            ma = arenite_smlad(mixed, windows[half], ma);
-            mb = arenite_smlad(mixed, windows[2 + half], mb);
-            la = arenite_smlad(low, windows[half], la);
-            lb = arenite_smlad(low, windows[2 + half], lb);
+
+static const int8_t *channels(pass_t *pass, const int8_t *weights, int32_t groups) {
+    for (; pass->out_a < pass->end_a; pass->channel += 2, pass->out_a += 2, pass->out_b += 2) {
+        uint32_t low[2] = {0, 0}, mixed[2] = {0, 0};
+        for (int32_t i = 0; i < groups; i++, weights += 8) {
+            for (int32_t pixel = 0; pixel < 2; pixel++) {
+                for (int32_t half = 0; half < 2; half++) {
+                    const uint32_t word = arenite_dsp_load(weights + 4 * half);
+                    const uint32_t x = pass->windows[i * GROUP_WORDS + 2 * pixel + half];
+                    mixed[pixel] = arenite_smlad(word, x, mixed[pixel]);
+                    low[pixel] = arenite_smlad(arenite_sxtb16(word), x, low[pixel]);
+                }
+            }
+        }
+        int8_t *const out[2] = {pass->out_a, pass->out_b};
+        for (int32_t pixel = 1; pixel >= 0; pixel--) {
+            arenite_dsp_pair(low[pixel], mixed[pixel], pass->channel, pass->point, out[pixel]);
         }
     }
-#endif
-    sums->low_a = la;
-    sums->low_b = lb;
-    sums->mixed_a = ma;
-    sums->mixed_b = mb;
     return weights;
 }
+
+#endif
 
 static void copy(int8_t *to, const int8_t *from, int32_t count) {
     for (; count >= 4; count -= 4, to += 4, from += 4) {
@@ -127,25 +181,24 @@ static void widen(const int8_t *bytes, uint32_t *words, int32_t groups) {
 }
 
 /* All channels of two pixels. A pixel that is not wanted has the place of the other, which is written last. */
-static void finish(const arenite_conv_2d_s8_t *p, const uint32_t *windows, int32_t groups, int8_t *out_a,
-                   int8_t *out_b) {
+static void finish(const arenite_conv_2d_s8_t *p, pass_t *pass, int32_t groups, int8_t *out_a, int8_t *out_b) {
+    const int32_t even = p->out_c & ~1;
     const int8_t *weights = p->weights;
-    const arenite_dsp_channel_t *channel = (const arenite_dsp_channel_t *)(const void *)p->bias;
-    for (int32_t left = p->out_c; left > 0; left -= 2, channel += 2, out_a += 2, out_b += 2) {
-        sums_t sums;
-        weights = multiply(windows, weights, groups, &sums);
-        int32_t rounding = arenite_dsp_rounding(p->out_zero_point, channel[0].shift);
-        const int32_t bias = channel[0].twice_bias;
-        out_b[0] = arenite_dsp_byte((int32_t)((uint32_t)bias + 2u * sums.low_b), &channel[0], rounding);
-        out_a[0] = arenite_dsp_byte((int32_t)((uint32_t)bias + 2u * sums.low_a), &channel[0], rounding);
-        if (left == 1) {
-            break;
-        }
-        rounding = arenite_dsp_rounding(p->out_zero_point, channel[1].shift);
-        const int32_t high_a = (int32_t)(sums.mixed_a - sums.low_a) >> 7;
-        const int32_t high_b = (int32_t)(sums.mixed_b - sums.low_b) >> 7;
-        out_b[1] = arenite_dsp_byte(channel[1].twice_bias + high_b, &channel[1], rounding);
-        out_a[1] = arenite_dsp_byte(channel[1].twice_bias + high_a, &channel[1], rounding);
+    pass->channel = (const arenite_dsp_channel_t *)(const void *)p->bias;
+    if (even > 0) {
+        pass->out_a = out_a;
+        pass->out_b = out_b;
+        pass->end_a = out_a + even;
+        weights = channels(pass, weights, groups);
+    }
+    if (p->out_c > even) {
+        int8_t last[4];
+        pass->out_a = last;
+        pass->out_b = last + 2;
+        pass->end_a = last + 2;
+        channels(pass, weights, groups);
+        out_b[even] = last[2];
+        out_a[even] = last[0];
     }
 }
 
@@ -155,6 +208,7 @@ void arenite_conv_2d_s8_dsp(const void *params, const int8_t *const *rows, int8_
     const int32_t taps = p->kernel_h * p->kernel_w * p->in_c, groups = (taps + 3) / 4;
     uint32_t windows[GROUPS * GROUP_WORDS];
     int8_t bytes[ARENITE_DSP_TAPS];
+    pass_t pass = {.windows = windows, .point = 2 * p->out_zero_point + 1};
     (void)step;
     (void)scratch;
     fill(bytes, 0, groups * 4);
@@ -169,7 +223,7 @@ void arenite_conv_2d_s8_dsp(const void *params, const int8_t *const *rows, int8_
         } else if (x == 0) {
             widen(bytes, windows + 2, groups);
         }
-        finish(p, windows, groups, to, other);
+        finish(p, &pass, groups, to, other);
     }
     arenite_dsp_clamp(out, p->out_w * p->out_c, p->act_min, p->act_max);
 }

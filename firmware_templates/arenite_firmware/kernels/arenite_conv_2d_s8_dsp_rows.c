@@ -112,12 +112,7 @@ static const int8_t *multiply_window(const arenite_conv_2d_s8_t *p, const int8_t
 static void finish(const arenite_conv_2d_s8_t *p, const arenite_dsp_channel_t *channel, const sums_t *sums,
                    int8_t *out) {
     for (int32_t pair = 0; pair < LANES / 2; pair++, channel += 2, out += 2) {
-        const uint32_t low = sums->low[pair];
-        const int32_t high = (int32_t)(sums->mixed[pair] - low) >> 7;
-        out[0] = arenite_dsp_byte((int32_t)((uint32_t)channel[0].twice_bias + 2u * low), &channel[0],
-                                  arenite_dsp_rounding(p->out_zero_point, channel[0].shift));
-        out[1] = arenite_dsp_byte(channel[1].twice_bias + high, &channel[1],
-                                  arenite_dsp_rounding(p->out_zero_point, channel[1].shift));
+        arenite_dsp_pair(sums->low[pair], sums->mixed[pair], channel, 2 * p->out_zero_point + 1, out);
     }
 }
 

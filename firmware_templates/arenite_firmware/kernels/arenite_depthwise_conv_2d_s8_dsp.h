@@ -13,11 +13,10 @@
 #include "arenite_depthwise_conv_2d_s8.h"
 #include "arenite_dsp.h"
 
-/* w[ky][kx] of one channel, the first byte in the lowest bits. */
+/* One channel. Bytes of the words, the first in the lowest bits: w[ky][kx] of (ky, kx) =
+ * {(0, 0), (0, 1), (1, 0), (1, 1)}, {(0, 2), (2, 1), (1, 2), (2, 0)}, {(2, 2), none, none, none}. */
 typedef struct {
-    uint32_t upper;  /* w[0][0], w[0][1], w[1][0], w[1][1] */
-    uint32_t middle; /* w[0][2], w[2][0], w[1][2], w[2][1] */
-    uint32_t lower;  /* w[2][2], 0, 0, 0 */
+    uint32_t words[3];
     arenite_dsp_channel_t scale;
 } arenite_dsp_depthwise_t;
 

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "arenite_fixed_point.h"
+
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
 #define ARENITE_HAS_DSP 1
 #else
@@ -48,18 +50,18 @@ static inline uint32_t arenite_smlabb(uint32_t a, uint32_t b, uint32_t acc) {
     return sum;
 }
 
-/* acc + product of the low half of a and the high half of b, modulo 2^32. */
-static inline uint32_t arenite_smlabt(uint32_t a, uint32_t b, uint32_t acc) {
-    uint32_t sum;
-    __asm__("smlabt %0, %1, %2, %3" : "=r"(sum) : "r"(a), "r"(b), "r"(acc));
-    return sum;
-}
-
 /* The low half of a below the low half of b. */
 static inline uint32_t arenite_pkhbt(uint32_t a, uint32_t b) {
     uint32_t pair;
     __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(a), "r"(b));
     return pair;
+}
+
+/* A pair of int16, each times two modulo 2^16. */
+static inline uint32_t arenite_twice16(uint32_t pair) {
+    uint32_t twice;
+    __asm__("sadd16 %0, %1, %1" : "=r"(twice) : "r"(pair));
+    return twice;
 }
 
 /* acc + a * b / 2^32, rounded half up. */
@@ -94,13 +96,11 @@ static inline uint32_t arenite_smlabb(uint32_t a, uint32_t b, uint32_t acc) {
     return acc + (uint32_t)(arenite_half(a, 0) * arenite_half(b, 0));
 }
 
-static inline uint32_t arenite_smlabt(uint32_t a, uint32_t b, uint32_t acc) {
-    return arenite_smlabb(a, b >> 16, acc);
-}
-
 static inline uint32_t arenite_smlad(uint32_t a, uint32_t b, uint32_t acc) {
     return arenite_smlabb(a >> 16, b >> 16, arenite_smlabb(a, b, acc));
 }
+
+static inline uint32_t arenite_twice16(uint32_t pair) { return (pair << 1) & 0xFFFEFFFFu; }
 
 static inline int32_t arenite_smmlar(int32_t a, int32_t b, int32_t acc) {
     return acc + (int32_t)(((int64_t)a * b + ((int64_t)1 << 31)) >> 32);
@@ -125,16 +125,21 @@ typedef struct {
     int32_t shift;      /* n - 1: 0 .. 20 */
 } arenite_dsp_channel_t;
 
-/* twice_acc: 2 * acc, |acc| < 2^30. point: 2 * out_zero_point + 1. */
+/* twice_acc: 2 * acc, |acc| < 2^30. rounding: 2^(n - 1) and out_zero_point * 2^n. */
 static inline int8_t arenite_dsp_byte(int32_t twice_acc, const arenite_dsp_channel_t *channel,
                                       int32_t rounding) {
     const int32_t value = arenite_smmlar(twice_acc, channel->multiplier, rounding + (twice_acc >> 31));
     return arenite_ssat8_half(value >> channel->shift);
 }
 
-/* What arenite_dsp_byte takes as `rounding`: 2^(n - 1) and out_zero_point * 2^n. */
-static inline int32_t arenite_dsp_rounding(int32_t out_zero_point, int32_t shift) {
-    return (int32_t)((uint32_t)(2 * out_zero_point + 1) << shift);
+/* Two neighbouring channels whose weights are mixed, see arenite_conv_2d_s8_dsp.h. point: 2 * out_zero_point + 1. */
+static inline void arenite_dsp_pair(uint32_t low, uint32_t mixed, const arenite_dsp_channel_t *channel,
+                                    int32_t point, int8_t *out) {
+    const int32_t high = (int32_t)(mixed - low) >> 7; /* exactly twice the sum */
+    out[0] = arenite_dsp_byte((int32_t)((uint32_t)channel[0].twice_bias + 2u * low), &channel[0],
+                              arenite_shift_left(point, channel[0].shift));
+    out[1] = arenite_dsp_byte(channel[1].twice_bias + high, &channel[1],
+                              arenite_shift_left(point, channel[1].shift));
 }
 
 /* Clamp a finished row to a range within that of a byte. */
