@@ -12,9 +12,11 @@ import numpy as np
 from arenite_codegen.rounding import multiply_by_quantised_multiplier, wrap_int32
 from arenite_codegen.variants.base import Array, Parameters, Variant, per_channel
 
-__all__ = ["CONV_2D", "CONV_2D_ROWS", "DEPTHWISE_CONV_2D"]
+__all__ = ["CONV_2D", "CONV_2D_ROWS", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D_TAPS"]
 
 MAX_TAPS = 192  # as ARENITE_DSP_TAPS
+MAX_PIECES = 64  # as ARENITE_DSP_PIECES
+MAX_DEPTHWISE_TAPS = 64  # as ARENITE_DSP_DEPTHWISE_TAPS
 # Of 2^23 values that the upper sum of a mixed pair can have, and of the 31 bits of twice an accumulator.
 _MIXED_LIMIT, _SUM_LIMIT = 1 << 23, 1 << 30
 _MAX_SHIFT = 21
@@ -119,8 +121,11 @@ def _bytes_of(values: Array) -> Array:
 _NO_SCALES = {"multiplier": 0, "shift": 0, "per_channel": 1}
 
 def _refuse_rows(parameters: Parameters) -> str:
-    if parameters["in_c"] % 4 and parameters["kernel_h"] * parameters["kernel_w"] > 1:
+    pixels = parameters["kernel_h"] * parameters["kernel_w"]
+    if parameters["in_c"] % 4 and pixels > 1:
         return f"its {parameters['in_c']} input channels do not fill words of 4 bytes"
+    if pixels > MAX_PIECES:
+        return f"its window has {pixels} pixels, more than {MAX_PIECES}"
     return _refuse_sums(parameters)
 
 
@@ -131,14 +136,31 @@ def _pack_rows(parameters: Parameters) -> Parameters:
     return {**parameters, "weights": packed, "bias": _channels(*scales, 4), **_NO_SCALES}
 
 
-def _refuse_depthwise(parameters: Parameters) -> str:
+def _refuse_depthwise_taps(parameters: Parameters) -> str:
     if parameters["depth_multiplier"] != 1:
         return f"its channel multiplier is {parameters['depth_multiplier']}"
+    taps = parameters["kernel_h"] * parameters["kernel_w"]
+    if taps > MAX_DEPTHWISE_TAPS:
+        return f"its window has {taps} pixels, more than {MAX_DEPTHWISE_TAPS}"
+    return _refuse_scales(parameters)
+
+
+def _pack_depthwise_taps(parameters: Parameters) -> Parameters:
+    weights, *scales = _live(parameters)
+    padded = np.pad(weights, ((0, -len(weights) % 4), (0, -weights.shape[1] % 2)))
+    # [block, channel // 2, channel % 2, pair, tap % 2] -> [block, pair, channel % 2, tap % 2, channel // 2]
+    lanes = padded.reshape(-1, 2, 2, padded.shape[1] // 2, 2).transpose(0, 3, 2, 4, 1)
+    outside = np.full(len(padded), parameters["in_zero_point"], np.int8)
+    packed = np.concatenate([lanes.ravel(), outside])
+    return {**parameters, "weights": packed, "bias": _channels(*scales, 4), **_NO_SCALES}
+
+
+def _refuse_depthwise(parameters: Parameters) -> str:
     if (parameters["kernel_h"], parameters["kernel_w"]) != (3, 3):
         return f"its window is {parameters['kernel_h']}x{parameters['kernel_w']}, not 3x3"
     if parameters["dilation_w"] != 1:
         return "its window is dilated"
-    return _refuse_scales(parameters)
+    return _refuse_depthwise_taps(parameters)
 
 
 def _pack_depthwise(parameters: Parameters) -> Parameters:
@@ -162,4 +184,14 @@ DEPTHWISE_CONV_2D = Variant(
     "dsp",
     _refuse_depthwise,
     _pack_depthwise,
+)
+DEPTHWISE_CONV_2D_TAPS = Variant(
+    "depthwise_conv_2d_s8",
+    "dsp-taps",
+    "depthwise_conv_2d_s8_dsp_taps",
+    (),
+    "cortex-m",
+    "dsp",
+    _refuse_depthwise_taps,
+    _pack_depthwise_taps,
 )

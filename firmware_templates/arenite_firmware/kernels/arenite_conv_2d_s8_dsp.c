@@ -34,12 +34,12 @@ typedef struct {
     "ldrd r10, r11, [r9], #8\n\t"                                                                            \
     "smlad r6, r10, r0, r6\n\t"                                                                              \
     "smlad r7, r10, r2, r7\n\t"                                                                              \
-    "sxtb16.w r10, r10\n\t"                                                                                  \
+    "sxtb16 r10, r10\n\t"                                                                                  \
     "smlad r4, r10, r0, r4\n\t"                                                                              \
     "smlad r5, r10, r2, r5\n\t"                                                                              \
     "smlad r6, r11, r1, r6\n\t"                                                                              \
     "smlad r7, r11, r3, r7\n\t"                                                                              \
-    "sxtb16.w r11, r11\n\t"                                                                                  \
+    "sxtb16 r11, r11\n\t"                                                                                  \
     "smlad r4, r11, r1, r4\n\t"                                                                              \
     "smlad r5, r11, r3, r5\n\t"
 

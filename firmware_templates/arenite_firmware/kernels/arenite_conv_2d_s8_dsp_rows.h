@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CONV_2D and FULLY_CONNECTED with the DSP extension, for windows of any size, which are read where they lie.
+/* CONV_2D and FULLY_CONNECTED with the DSP extension, for windows of at most ARENITE_DSP_PIECES pixels, which are read where
+ * they lie.
  * Authority: TFLM reference_integer_ops::ConvPerChannel and FullyConnected (double rounding).
  *
  * The same parameters as arenite_conv_2d_s8, packed otherwise, and in_c is a multiple of 4 unless the window is one pixel.
@@ -14,6 +15,9 @@
 #define ARENITE_CONV_2D_S8_DSP_ROWS_H
 
 #include "arenite_conv_2d_s8.h"
+
+/* Pixels of a window; an entry of 12 bytes on the stack for each. */
+#define ARENITE_DSP_PIECES 64
 
 /* rows, out: as arenite_conv_2d_s8. No scratch. */
 void arenite_conv_2d_s8_dsp_rows(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,

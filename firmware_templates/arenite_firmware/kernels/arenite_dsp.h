@@ -57,6 +57,13 @@ static inline uint32_t arenite_pkhbt(uint32_t a, uint32_t b) {
     return pair;
 }
 
+/* The high half of b below the high half of a. */
+static inline uint32_t arenite_pkhtb(uint32_t a, uint32_t b) {
+    uint32_t pair;
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(pair) : "r"(a), "r"(b));
+    return pair;
+}
+
 /* A pair of int16, each times two modulo 2^16. */
 static inline uint32_t arenite_twice16(uint32_t pair) {
     uint32_t twice;
@@ -83,6 +90,8 @@ static inline int8_t arenite_ssat8_half(int32_t value) {
 static inline int32_t arenite_half(uint32_t pair, int32_t which) { return (int16_t)(pair >> (16 * which)); }
 
 static inline uint32_t arenite_pkhbt(uint32_t a, uint32_t b) { return (a & 0xFFFFu) | (b << 16); }
+
+static inline uint32_t arenite_pkhtb(uint32_t a, uint32_t b) { return (a & 0xFFFF0000u) | (b >> 16); }
 
 static inline uint32_t arenite_sxtb16(uint32_t word) {
     return arenite_pkhbt((uint32_t)(int8_t)word, (uint32_t)(int8_t)(word >> 16));
