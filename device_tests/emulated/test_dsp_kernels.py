@@ -36,7 +36,7 @@ def test_random_graphs_equal_tflm(board: str, toolchain: str, tmp_path: Path) ->
 
 def test_no_kernel_reads_beside_a_row(compiler: HostCompiler, prebuilt: list[Path]) -> None:
     """Each row in an allocation of its own, at an offset of 0 to 15, watched by the sanitiser."""
-    wanted = [(kind, 900 + seed) for seed in range(12) for kind in KINDS] + [("MOBILE_BLOCKS", 900)]
+    wanted = [(kind, 500 + seed) for seed in range(12) for kind in KINDS] + [("MOBILE_BLOCKS", 500)]
     result = list(check_graphs(wanted, compiler, prebuilt, isa="dsp"))[-1]
     assert result.failures == []
     assert sum(result.compared.values()) == len(wanted)

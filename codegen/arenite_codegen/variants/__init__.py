@@ -15,7 +15,7 @@ __all__ = ["Choice", "Choose", "VARIANTS", "Variant", "choose_for", "portable_ch
 
 # Fastest first, the portable one last; a kernel that is not here has only that.
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
-    "add_s8": (host.ADD, portable.ADD),
+    "add_s8": (dsp.ADD, host.ADD, portable.ADD),
     "conv_2d_s8": (dsp.CONV_2D, dsp.CONV_2D_ROWS, host.CONV_2D, host.CONV_2D_TAPS, portable.CONV_2D),
     "depthwise_conv_2d_s8": (
         dsp.DEPTHWISE_CONV_2D,

@@ -7,12 +7,14 @@ kernels so rely on bounds of the sums, which are known here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from arenite_codegen.rounding import multiply_by_quantised_multiplier, wrap_int32
-from arenite_codegen.variants.base import Array, Parameters, Variant, per_channel
+from arenite_codegen.variants.base import Array, Parameters, Variant, as_they_are, per_channel
 
-__all__ = ["CONV_2D", "CONV_2D_ROWS", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D_TAPS"]
+__all__ = ["ADD", "CONV_2D", "CONV_2D_ROWS", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D_TAPS"]
 
 MAX_TAPS = 192  # as ARENITE_DSP_TAPS
 MAX_PIECES = 64  # as ARENITE_DSP_PIECES
@@ -171,27 +173,30 @@ def _pack_depthwise(parameters: Parameters) -> Parameters:
     return {**parameters, "weights": table.view(np.int8), "bias": 0, **_NO_SCALES}
 
 
-CONV_2D = Variant("conv_2d_s8", "dsp", "conv_2d_s8_dsp", (), "cortex-m", "dsp", _refuse_conv, _pack_conv)
-CONV_2D_ROWS = Variant(
-    "conv_2d_s8", "dsp-rows", "conv_2d_s8_dsp_rows", (), "cortex-m", "dsp", _refuse_rows, _pack_rows
-)
-DEPTHWISE_CONV_2D = Variant(
-    "depthwise_conv_2d_s8",
-    "dsp",
-    "depthwise_conv_2d_s8_dsp",
-    (),
-    "cortex-m",
-    "dsp",
-    _refuse_depthwise,
-    _pack_depthwise,
-)
-DEPTHWISE_CONV_2D_TAPS = Variant(
-    "depthwise_conv_2d_s8",
-    "dsp-taps",
-    "depthwise_conv_2d_s8_dsp_taps",
-    (),
-    "cortex-m",
-    "dsp",
-    _refuse_depthwise_taps,
-    _pack_depthwise_taps,
-)
+def _refuse_add(parameters: Parameters) -> str:
+    if parameters["a_channel_step"] != 1 or parameters["b_channel_step"] != 1:
+        return "a side is broadcast over channels"
+    sides = [(parameters[f"{side}_multiplier"], parameters[f"{side}_right_shift"]) for side in "ab"]
+    if sum(side == (1 << 30, 0) for side in sides) != 1:
+        return "its sides do not differ in their scales"
+    shifts = [shift for shift in (*(n for _, n in sides), parameters["out_right_shift"]) if shift]
+    if len(shifts) != 2 or max(shifts) > _MAX_SHIFT:
+        return f"a shift is not within 1 to {_MAX_SHIFT}"
+    return ""
+
+
+def _variant(
+    kernel: str,
+    name: str,
+    refusal: Callable[[Parameters], str],
+    pack: Callable[[Parameters], Parameters] = as_they_are,
+) -> Variant:
+    function = f"{kernel}_{name.replace('-', '_')}"
+    return Variant(kernel, name, function, ("dsp_clamp",), "cortex-m", "dsp", refusal, pack)
+
+
+ADD = _variant("add_s8", "dsp", _refuse_add)
+CONV_2D = _variant("conv_2d_s8", "dsp", _refuse_conv, _pack_conv)
+CONV_2D_ROWS = _variant("conv_2d_s8", "dsp-rows", _refuse_rows, _pack_rows)
+DEPTHWISE_CONV_2D = _variant("depthwise_conv_2d_s8", "dsp", _refuse_depthwise, _pack_depthwise)
+DEPTHWISE_CONV_2D_TAPS = _variant("depthwise_conv_2d_s8", "dsp-taps", _refuse_depthwise_taps, _pack_depthwise_taps)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "arenite_dsp.h"
+#include "arenite_dsp_clamp.h"
 
 /* Four bytes of both windows: {0, 2} and {1, 3} of the first, then of the second. */
 #define GROUP_WORDS 4
@@ -12,13 +13,13 @@
 /* Two windows, and what all pairs of channels need of them. The assembly below knows the offsets. */
 typedef struct {
     uint32_t zeros[4];
-    const uint32_t *windows; /* 16 */
-    uint32_t entry;          /* 20 */
+    const uint32_t *windows;              /* 16 */
+    uint32_t entry;                       /* 20 */
     const arenite_dsp_channel_t *channel; /* 24 */
-    int32_t point;           /* 28: 2 * out_zero_point + 1 */
-    int8_t *out_a;           /* 32 */
-    int8_t *out_b;           /* 36 */
-    const int8_t *end_a;     /* 40 */
+    int32_t point;                        /* 28: 2 * out_zero_point + 1 */
+    int8_t *out_a;                        /* 32 */
+    int8_t *out_b;                        /* 36 */
+    const int8_t *end_a;                  /* 40 */
 } pass_t;
 
 /* Writes the channels from out_a to end_a, an even number, of both pixels, to out_b first. Returns the weights behind. */
@@ -34,12 +35,12 @@ typedef struct {
     "ldrd r10, r11, [r9], #8\n\t"                                                                            \
     "smlad r6, r10, r0, r6\n\t"                                                                              \
     "smlad r7, r10, r2, r7\n\t"                                                                              \
-    "sxtb16 r10, r10\n\t"                                                                                  \
+    "sxtb16 r10, r10\n\t"                                                                                    \
     "smlad r4, r10, r0, r4\n\t"                                                                              \
     "smlad r5, r10, r2, r5\n\t"                                                                              \
     "smlad r6, r11, r1, r6\n\t"                                                                              \
     "smlad r7, r11, r3, r7\n\t"                                                                              \
-    "sxtb16 r11, r11\n\t"                                                                                  \
+    "sxtb16 r11, r11\n\t"                                                                                    \
     "smlad r4, r11, r1, r4\n\t"                                                                              \
     "smlad r5, r11, r3, r5\n\t"
 
@@ -60,41 +61,40 @@ static const int8_t *channels(pass_t *pass, const int8_t *weights, int32_t group
     register const uint32_t *end __asm__("r14") = pass->windows + groups * GROUP_WORDS;
     /* The first turn of the loop over groups starts so far in that the others are whole. */
     register uint32_t skipped __asm__("r0") = (uint32_t)(-groups & (UNROLLED - 1)) * GROUP_CODE;
-    __asm__ volatile("adr.w r1, 1f\n\t"
-                     "add r0, r0, r1\n\t"
-                     "orr r0, r0, #1\n\t"
-                     "str r0, [r12, #20]\n"
-                     "0:\n\t"
-                     "ldmia r12, {r4, r5, r6, r7, r8}\n\t"
-                     "ldr.w pc, [r12, #20]\n\t"
-                     ".p2align 2\n"
-                     "1:\n\t" GROUP GROUP GROUP GROUP
-                     "cmp r8, r14\n\t"
-                     "bne 1b\n\t"
-                     "ldrd r10, r11, [r12, #24]\n\t"
-                     "sub r6, r6, r4\n\t"
-                     "sub r7, r7, r5\n\t"
-                     "ldmia r10!, {r0, r1, r2}\n\t"
-                     "lsl r3, r11, r2\n\t"
-                     "add r4, r0, r4, lsl #1\n\t"
-                     "add r5, r0, r5, lsl #1\n\t" REQUANTISE("r4", "r5")
-                     "ldmia r10!, {r0, r1, r2}\n\t"
-                     "lsl r3, r11, r2\n\t"
-                     "add r6, r0, r6, asr #7\n\t"
-                     "add r7, r0, r7, asr #7\n\t" REQUANTISE("r6", "r7")
-                     "str r10, [r12, #24]\n\t"
-                     "ldrd r0, r1, [r12, #32]\n\t"
-                     "ldr r2, [r12, #40]\n\t"
-                     "strb r5, [r1], #1\n\t"
-                     "strb r4, [r0], #1\n\t"
-                     "strb r7, [r1], #1\n\t"
-                     "strb r6, [r0], #1\n\t"
-                     "strd r0, r1, [r12, #32]\n\t"
-                     "cmp r0, r2\n\t"
-                     "bne 0b\n\t"
-                     : "+r"(w), "+r"(skipped)
-                     : "r"(self), "r"(end)
-                     : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r10", "r11", "cc", "memory");
+    __asm__ volatile(
+        "adr.w r1, 1f\n\t"
+        "add r0, r0, r1\n\t"
+        "orr r0, r0, #1\n\t"
+        "str r0, [r12, #20]\n"
+        "0:\n\t"
+        "ldmia r12, {r4, r5, r6, r7, r8}\n\t"
+        "ldr.w pc, [r12, #20]\n\t"
+        ".p2align 2\n"
+        "1:\n\t" GROUP GROUP GROUP GROUP "cmp r8, r14\n\t"
+        "bne 1b\n\t"
+        "ldrd r10, r11, [r12, #24]\n\t"
+        "sub r6, r6, r4\n\t"
+        "sub r7, r7, r5\n\t"
+        "ldmia r10!, {r0, r1, r2}\n\t"
+        "lsl r3, r11, r2\n\t"
+        "add r4, r0, r4, lsl #1\n\t"
+        "add r5, r0, r5, lsl #1\n\t" REQUANTISE("r4", "r5") "ldmia r10!, {r0, r1, r2}\n\t"
+                                                            "lsl r3, r11, r2\n\t"
+                                                            "add r6, r0, r6, asr #7\n\t"
+                                                            "add r7, r0, r7, asr #7\n\t" REQUANTISE(
+                                                                "r6", "r7") "str r10, [r12, #24]\n\t"
+                                                                            "ldrd r0, r1, [r12, #32]\n\t"
+                                                                            "ldr r2, [r12, #40]\n\t"
+                                                                            "strb r5, [r1], #1\n\t"
+                                                                            "strb r4, [r0], #1\n\t"
+                                                                            "strb r7, [r1], #1\n\t"
+                                                                            "strb r6, [r0], #1\n\t"
+                                                                            "strd r0, r1, [r12, #32]\n\t"
+                                                                            "cmp r0, r2\n\t"
+                                                                            "bne 0b\n\t"
+        : "+r"(w), "+r"(skipped)
+        : "r"(self), "r"(end)
+        : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r10", "r11", "cc", "memory");
     return w;
 }
 
@@ -181,7 +181,8 @@ static void widen(const int8_t *bytes, uint32_t *words, int32_t groups) {
 }
 
 /* All channels of two pixels. A pixel that is not wanted has the place of the other, which is written last. */
-static void finish(const arenite_conv_2d_s8_t *p, pass_t *pass, int32_t groups, int8_t *out_a, int8_t *out_b) {
+static void finish(const arenite_conv_2d_s8_t *p, pass_t *pass, int32_t groups, int8_t *out_a,
+                   int8_t *out_b) {
     const int32_t even = p->out_c & ~1;
     const int8_t *weights = p->weights;
     pass->channel = (const arenite_dsp_channel_t *)(const void *)p->bias;

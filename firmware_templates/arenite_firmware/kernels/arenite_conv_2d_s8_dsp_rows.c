@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "arenite_dsp.h"
+#include "arenite_dsp_clamp.h"
 
 /* Channels at once, and their bytes of weights for four bytes of input. */
 #define LANES 4
@@ -82,12 +83,12 @@ static const int8_t *channels(pass_t *pass, const int8_t *weights) {
                      "cmp r0, r1\n\t"
                      "bne 1b\n\t"
                      "ldr r8, [r12, #28]\n\t"
-                     "ldrd r10, r11, [r12, #20]\n\t" TWO_CHANNELS("r4", "r6") TWO_CHANNELS("r5", "r7")
-                     "str r10, [r12, #20]\n\t"
-                     "ldr r0, [r12, #32]\n\t"
-                     "str r8, [r12, #28]\n\t"
-                     "cmp r8, r0\n\t"
-                     "bne 0b\n\t"
+                     "ldrd r10, r11, [r12, #20]\n\t" TWO_CHANNELS("r4", "r6")
+                         TWO_CHANNELS("r5", "r7") "str r10, [r12, #20]\n\t"
+                                                  "ldr r0, [r12, #32]\n\t"
+                                                  "str r8, [r12, #28]\n\t"
+                                                  "cmp r8, r0\n\t"
+                                                  "bne 0b\n\t"
                      : "+r"(w)
                      : "r"(self)
                      : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r10", "r11", "r14", "cc",

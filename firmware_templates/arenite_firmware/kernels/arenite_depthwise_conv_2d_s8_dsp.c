@@ -3,32 +3,34 @@
 
 #include <stddef.h>
 
+#include "arenite_dsp_clamp.h"
+
 /* A channel on its way along a row, and what all channels share. Weights are doubled pairs of int16. The assembly below
  * knows the offsets. */
 typedef struct {
-    const int8_t *rows[3]; /* of the first channel */
-    int32_t twice_bias;    /* 12 */
-    uint32_t left;         /* 16: w[0][0], w[1][0] */
-    uint32_t centre;       /* 20: w[0][1], w[1][1] */
-    uint32_t right;        /* 24: w[0][2], w[1][2] */
-    uint32_t bottom;       /* 28: w[2][1], w[2][0] */
-    uint32_t corner;       /* 32: w[2][2] */
-    int32_t multiplier;    /* 36 */
-    int32_t shift;         /* 40 */
-    int32_t rounding;      /* 44 */
-    int8_t *out;           /* 48 */
-    int32_t pitch;         /* 52 */
-    int32_t end;           /* 56 */
+    const int8_t *rows[3];                  /* of the first channel */
+    int32_t twice_bias;                     /* 12 */
+    uint32_t left;                          /* 16: w[0][0], w[1][0] */
+    uint32_t centre;                        /* 20: w[0][1], w[1][1] */
+    uint32_t right;                         /* 24: w[0][2], w[1][2] */
+    uint32_t bottom;                        /* 28: w[2][1], w[2][0] */
+    uint32_t corner;                        /* 32: w[2][2] */
+    int32_t multiplier;                     /* 36 */
+    int32_t shift;                          /* 40 */
+    int32_t rounding;                       /* 44 */
+    int8_t *out;                            /* 48 */
+    int32_t pitch;                          /* 52 */
+    int32_t end;                            /* 56 */
     const arenite_dsp_depthwise_t *channel; /* 60 */
-    uint32_t outside;      /* 64: in_zero_point, twice */
-    int32_t trailing;      /* 68: windows whose last column is outside, 0 or 1 */
-    int32_t padded;        /* 72: whether the first window's first column is outside */
-    int32_t start;         /* 76: offset of the first column inside */
-    int32_t point;         /* 80: 2 * out_zero_point + 1 */
-    uint32_t there[3];     /* 84: the bits of the channel's words whose rows are inside */
-    int32_t partial;       /* 96: whether some are not */
-    int32_t twice_zero_point; /* 100 */
-    const arenite_dsp_depthwise_t *last; /* 104: behind the last channel */
+    uint32_t outside;                       /* 64: in_zero_point, twice */
+    int32_t trailing;                       /* 68: windows whose last column is outside, 0 or 1 */
+    int32_t padded;                         /* 72: whether the first window's first column is outside */
+    int32_t start;                          /* 76: offset of the first column inside */
+    int32_t point;                          /* 80: 2 * out_zero_point + 1 */
+    uint32_t there[3];                      /* 84: the bits of the channel's words whose rows are inside */
+    int32_t partial;                        /* 96: whether some are not */
+    int32_t twice_zero_point;               /* 100 */
+    const arenite_dsp_depthwise_t *last;    /* 104: behind the last channel */
 } walk_t;
 
 /* A column: the upper two bytes as a pair, and the one below. */
@@ -182,33 +184,33 @@ static void all_channels(walk_t *walk) {
                      "ldrsb r1, [r1, r8]\n\t"
                      "ldrsb r2, [r2, r8]\n\t"
                      "pkhbt r0, r0, r1, lsl #16\n\t"
-                     "ldmia r12!, {r1, r3, r4, r5, r6, r7}\n\t" ACCUMULATE("r9", "r10", "r0", "r11", "r2")
-                     "pkhbt r11, r2, r11, lsl #16\n\t"
-                     "mov r9, r10\n\t"
-                     "mov r10, r0\n\t"
-                     "ldmia r12, {r2, r3, r4, r5, r6, r7}\n\t"
-                     "sub r12, r12, #36\n\t" REQUANTISE
-                     "strb r1, [r5, r8]\n\t"
-                     "add r8, r8, r6\n\t"
-                     "cmp r8, r7\n\t"
-                     "bne 3b\n\t"
-                     "ldr r3, [r12, #68]\n\t"
-                     "cbz r3, 4f\n\t"
-                     "add r0, r12, #12\n\t"
-                     "ldr r2, [r12, #64]\n\t"
-                     "ldmia r0!, {r1, r3, r4, r5, r6, r7}\n\t" ACCUMULATE("r9", "r10", "r2", "r11", "r2")
-                     "ldmia r0, {r2, r3, r4, r5}\n\t" REQUANTISE
-                     "strb r1, [r5, r8]\n"
-                     "4:\n\t"
-                     "ldrd r0, r1, [r12, #56]\n\t"
-                     "ldr r2, [r12, #76]\n\t"
-                     "ldr r3, [r12, #104]\n\t"
-                     "add r0, r0, #1\n\t"
-                     "add r2, r2, #1\n\t"
-                     "str r0, [r12, #56]\n\t"
-                     "str r2, [r12, #76]\n\t"
-                     "cmp r1, r3\n\t"
-                     "bne 0b\n\t"
+                     "ldmia r12!, {r1, r3, r4, r5, r6, r7}\n\t" ACCUMULATE(
+                         "r9", "r10", "r0", "r11",
+                         "r2") "pkhbt r11, r2, r11, lsl #16\n\t"
+                               "mov r9, r10\n\t"
+                               "mov r10, r0\n\t"
+                               "ldmia r12, {r2, r3, r4, r5, r6, r7}\n\t"
+                               "sub r12, r12, #36\n\t" REQUANTISE "strb r1, [r5, r8]\n\t"
+                               "add r8, r8, r6\n\t"
+                               "cmp r8, r7\n\t"
+                               "bne 3b\n\t"
+                               "ldr r3, [r12, #68]\n\t"
+                               "cbz r3, 4f\n\t"
+                               "add r0, r12, #12\n\t"
+                               "ldr r2, [r12, #64]\n\t"
+                               "ldmia r0!, {r1, r3, r4, r5, r6, r7}\n\t" ACCUMULATE(
+                                   "r9", "r10", "r2", "r11", "r2") "ldmia r0, {r2, r3, r4, r5}\n\t" REQUANTISE
+                                                                   "strb r1, [r5, r8]\n"
+                                                                   "4:\n\t"
+                                                                   "ldrd r0, r1, [r12, #56]\n\t"
+                                                                   "ldr r2, [r12, #76]\n\t"
+                                                                   "ldr r3, [r12, #104]\n\t"
+                                                                   "add r0, r0, #1\n\t"
+                                                                   "add r2, r2, #1\n\t"
+                                                                   "str r0, [r12, #56]\n\t"
+                                                                   "str r2, [r12, #76]\n\t"
+                                                                   "cmp r1, r3\n\t"
+                                                                   "bne 0b\n\t"
                      : "+r"(self)
                      :
                      : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r14", "cc",
@@ -268,15 +270,15 @@ static void run_2(walk_t *walk, column_t a, int32_t offset, int32_t count, int8_
                      "pkhbt r14, r3, r4, lsl #16\n\t"
                      "pkhbt r0, r0, r1, lsl #16\n\t"
                      "pkhbt r11, r5, r11, lsl #16\n\t"
-                     "ldmia r12!, {r1, r3, r4, r5, r6, r7}\n\t" ACCUMULATE("r9", "r14", "r0", "r11", "r2")
-                     "mov r9, r0\n\t"
-                     "mov r11, r2\n\t"
-                     "ldmia r12, {r2, r3, r4, r5, r6, r7}\n\t"
-                     "sub r12, r12, #36\n\t" REQUANTISE
-                     "asr r6, r8, #1\n\t"
-                     "strb r1, [r5, r6]\n\t"
-                     "cmp r8, r7\n\t"
-                     "bne 1b\n\t"
+                     "ldmia r12!, {r1, r3, r4, r5, r6, r7}\n\t" ACCUMULATE(
+                         "r9", "r14", "r0", "r11", "r2") "mov r9, r0\n\t"
+                                                         "mov r11, r2\n\t"
+                                                         "ldmia r12, {r2, r3, r4, r5, r6, r7}\n\t"
+                                                         "sub r12, r12, #36\n\t" REQUANTISE
+                                                         "asr r6, r8, #1\n\t"
+                                                         "strb r1, [r5, r6]\n\t"
+                                                         "cmp r8, r7\n\t"
+                                                         "bne 1b\n\t"
                      : "+r"(upper), "+r"(lower), "+r"(at), "+r"(self)
                      : "r"(pitch)
                      : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r14", "cc", "memory");
@@ -336,9 +338,8 @@ static int is_plain(const arenite_depthwise_conv_2d_s8_t *p, const span_t *span)
 }
 
 /* Bits of each row in the words of arenite_dsp_depthwise_t. */
-static const uint32_t OF_ROW[3][3] = {{0x0000FFFFu, 0x000000FFu, 0},
-                                      {0xFFFF0000u, 0x00FF0000u, 0},
-                                      {0, 0xFF00FF00u, 0x000000FFu}};
+static const uint32_t OF_ROW[3][3] = {
+    {0x0000FFFFu, 0x000000FFu, 0}, {0xFFFF0000u, 0x00FF0000u, 0}, {0, 0xFF00FF00u, 0x000000FFu}};
 
 /* Finds the rows that are inside; returns whether there is one. */
 static int look(const int8_t *const *rows, walk_t *walk) {

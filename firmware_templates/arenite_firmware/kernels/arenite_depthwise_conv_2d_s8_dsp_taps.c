@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "arenite_dsp.h"
+#include "arenite_dsp_clamp.h"
 
 #define LANES 4
 #define GROUP_BYTES 8
@@ -92,7 +93,8 @@ static int32_t find_taps(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *
 }
 
 /* The channels that do not fill a word: their bytes are read one by one. */
-static void copy_rest(const int8_t **taps, int32_t count, int32_t channel, int32_t channels, uint32_t *words) {
+static void copy_rest(const int8_t **taps, int32_t count, int32_t channel, int32_t channels,
+                      uint32_t *words) {
     for (int32_t t = 0; t < count; t++) {
         int8_t *bytes = (int8_t *)&words[t];
         for (int32_t c = channel; c < channels; c++) {

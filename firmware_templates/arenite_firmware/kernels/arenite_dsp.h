@@ -151,14 +151,4 @@ static inline void arenite_dsp_pair(uint32_t low, uint32_t mixed, const arenite_
                               arenite_shift_left(point, channel[1].shift));
 }
 
-/* Clamp a finished row to a range within that of a byte. */
-static inline void arenite_dsp_clamp(int8_t *out, int32_t count, int32_t low, int32_t high) {
-    if (low <= INT8_MIN && high >= INT8_MAX) {
-        return;
-    }
-    for (int32_t i = 0; i < count; i++) {
-        out[i] = (int8_t)(out[i] < low ? low : (out[i] > high ? high : out[i]));
-    }
-}
-
 #endif
