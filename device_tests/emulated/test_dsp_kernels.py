@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels with the DSP extension, byte for byte TFLM's: on an emulated Cortex-M, and as plain C under a sanitiser."""
+"""The kernels with the DSP extension equal TFLM: on an emulated Cortex-M, and as plain C under a sanitiser."""
 
 from __future__ import annotations
 

@@ -45,11 +45,17 @@ class CortexMModels:
         emission = emit_models(models, folder, board=board, spread=False)
         assert not emission.refusals
         target = load_board(board)
-        self._cpu = target.emulators[-1].cpu
+        self._cpu = next(str(emulator.cpu) for emulator in target.emulators if emulator.name == "unicorn")
         tools = find_toolchain(target, toolchain)
         flags = (*(flag for flag in tools.compile_flags if flag != "-Werror"), "-O3")
         compiler = HostCompiler(toolchain, tools.command, flags, "none")
-        sources = [*emission.sources, *sorted(RUNTIME.glob("*.c")), *kernel_sources(), FIRMWARE / "app" / "mem.c", RUNNER]
+        sources = [
+            *emission.sources,
+            *sorted(RUNTIME.glob("*.c")),
+            *kernel_sources(),
+            FIRMWARE / "app" / "mem.c",
+            RUNNER,
+        ]
         includes = [folder, RUNTIME, KERNELS, *emission.includes]
         objects = compiler.compile(sources, includes, folder / "obj")
         self._program = folder / "program.elf"

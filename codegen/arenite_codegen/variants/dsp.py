@@ -7,7 +7,7 @@ kernels so rely on bounds of the sums, which are known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from arenite_codegen.variants.base import Array, Parameters, Variant, as_they_ar
 
 __all__ = ["ADD", "CONV_2D", "CONV_2D_ROWS", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D_TAPS"]
 
-MAX_TAPS = 192  # as ARENITE_DSP_TAPS
+MAX_TAPS = 160  # as ARENITE_DSP_TAPS
 MAX_PIECES = 64  # as ARENITE_DSP_PIECES
 MAX_DEPTHWISE_TAPS = 64  # as ARENITE_DSP_DEPTHWISE_TAPS
 # Of 2^23 values that the upper sum of a mixed pair can have, and of the 31 bits of twice an accumulator.
@@ -96,8 +96,9 @@ def _mixed(weights: Array, channels: int) -> Array:
     return np.ascontiguousarray(fours.swapaxes(1, 2))
 
 
-def _channels(bias: Array, multiplier: Array, shift: Array, unit: int) -> Array:
+def _channels(scales: Sequence[Array], unit: int) -> Array:
     """`arenite_dsp_channel_t` of each channel, up to a whole number of units."""
+    bias, multiplier, shift = scales
     table = np.stack([2 * bias, multiplier, -shift - 1], axis=1)
     return np.pad(table, ((0, -len(table) % unit), (0, 0))).astype(np.int32)
 
@@ -113,7 +114,7 @@ def _refuse_conv(parameters: Parameters) -> str:
 
 def _pack_conv(parameters: Parameters) -> Parameters:
     weights, *scales = _live(parameters)
-    return {**parameters, "weights": _bytes_of(_mixed(weights, 2)), "bias": _channels(*scales, 2), **_NO_SCALES}
+    return {**parameters, "weights": _bytes_of(_mixed(weights, 2)), "bias": _channels(scales, 2), **_NO_SCALES}
 
 
 def _bytes_of(values: Array) -> Array:
@@ -121,6 +122,7 @@ def _bytes_of(values: Array) -> Array:
 
 
 _NO_SCALES = {"multiplier": 0, "shift": 0, "per_channel": 1}
+
 
 def _refuse_rows(parameters: Parameters) -> str:
     pixels = parameters["kernel_h"] * parameters["kernel_w"]
@@ -135,7 +137,7 @@ def _pack_rows(parameters: Parameters) -> Parameters:
     weights, *scales = _live(parameters)
     outside = np.full(parameters["in_c"] + -parameters["in_c"] % 4, parameters["in_zero_point"], np.int8)
     packed = np.concatenate([_bytes_of(_mixed(weights, 4)).ravel(), outside])
-    return {**parameters, "weights": packed, "bias": _channels(*scales, 4), **_NO_SCALES}
+    return {**parameters, "weights": packed, "bias": _channels(scales, 4), **_NO_SCALES}
 
 
 def _refuse_depthwise_taps(parameters: Parameters) -> str:
@@ -154,7 +156,7 @@ def _pack_depthwise_taps(parameters: Parameters) -> Parameters:
     lanes = padded.reshape(-1, 2, 2, padded.shape[1] // 2, 2).transpose(0, 3, 2, 4, 1)
     outside = np.full(len(padded), parameters["in_zero_point"], np.int8)
     packed = np.concatenate([lanes.ravel(), outside])
-    return {**parameters, "weights": packed, "bias": _channels(*scales, 4), **_NO_SCALES}
+    return {**parameters, "weights": packed, "bias": _channels(scales, 4), **_NO_SCALES}
 
 
 def _refuse_depthwise(parameters: Parameters) -> str:
@@ -169,7 +171,7 @@ def _pack_depthwise(parameters: Parameters) -> Parameters:
     weights, *scales = _live(parameters)
     order = [0, 1, 3, 4, 2, 7, 5, 6, 8]
     words = np.ascontiguousarray(np.pad(weights[:, order], ((0, 0), (0, 3)))).view("<i4")
-    table = np.concatenate([words, _channels(*scales, 1)], axis=1)
+    table = np.concatenate([words, _channels(scales, 1)], axis=1)
     return {**parameters, "weights": table.view(np.int8), "bias": 0, **_NO_SCALES}
 
 

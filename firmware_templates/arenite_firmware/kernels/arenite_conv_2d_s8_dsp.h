@@ -16,7 +16,7 @@
 #include "arenite_conv_2d_s8.h"
 
 /* Bytes of a window. Two windows take 4 times that of the stack, and once more as bytes. */
-#define ARENITE_DSP_TAPS 192
+#define ARENITE_DSP_TAPS 160
 
 /* rows, out: as arenite_conv_2d_s8. No scratch. */
 void arenite_conv_2d_s8_dsp(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
