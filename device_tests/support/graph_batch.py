@@ -21,8 +21,10 @@ __all__ = ["ISA_LEVELS", "GraphBatch", "GraphCrash", "prebuild"]
 
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
-# Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead.
-ISA_LEVELS = {"portable": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
+# Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead, `dsp` those of a Cortex-M4,
+# whose instructions are plain C here.
+ISA_LEVELS = {"portable": 0, "dsp": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
+_BOARDS = {"portable": None, "dsp": "qemu-mps2-an386"}
 _NO_SUCH_LEVEL = 5  # exit code of graph_runner.c
 _WORD = np.dtype(np.uint32)
 _STATUS = {
@@ -65,7 +67,7 @@ class GraphBatch:
         self._folder = tempfile.TemporaryDirectory(prefix="arenite-graphs-")
         root = Path(self._folder.name)
         self._isa = str(ISA_LEVELS[isa])
-        self._emission = emit_models(models, root, guards, None if isa == "portable" else "host")
+        self._emission = emit_models(models, root, guards, _BOARDS.get(isa, "host"))
         self.refusals = self._emission.refusals
         objects = compiler.compile(self._emission.sources, self._emission.includes, root / "obj")
         self._program = root / "graphs"
