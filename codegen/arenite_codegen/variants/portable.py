@@ -7,7 +7,7 @@ import numpy as np
 
 from arenite_codegen.variants.base import PORTABLE, Array, Parameters, Variant
 
-__all__ = ["ADD", "CONV_2D", "DEPTHWISE_CONV_2D"]
+__all__ = ["ADD", "CONV_2D", "DEPTHWISE_CONV_2D", "LOOKUP"]
 
 # Output channels whose weights conv_2d_s8 reads interleaved; as ARENITE_CONV_2D_S8_LANES.
 CONV_LANES = 4
@@ -33,3 +33,4 @@ def _pack_depthwise(parameters: Parameters) -> Parameters:
 ADD = Variant("add_s8", PORTABLE, "add_s8")
 CONV_2D = Variant("conv_2d_s8", PORTABLE, "conv_2d_s8", pack=_pack_conv)
 DEPTHWISE_CONV_2D = Variant("depthwise_conv_2d_s8", PORTABLE, "depthwise_conv_2d_s8", pack=_pack_depthwise)
+LOOKUP = Variant("lookup_s8", PORTABLE, "lookup_s8")

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arenite_conv_2d_s8_mve.h"
+
+#if defined(__ARM_FEATURE_MVE)
+#include <stddef.h>
+
+#include "arenite_fixed_point.h"
+#include "arenite_mve.h"
+
+/* VMLADAVA adds 16 products to a core register of even number. There are seven, so six sums are made at once: of three
+ * pixels and two channels, with five loads. */
+#define TILE 3
+/* Windows whose rows are shorter than this are copied together: a run costs about 3 instructions an output. */
+#define LONG_RUN 64
+#define BLOCK ARENITE_MVE_BLOCK
+
+/* Windows of neighbouring pixels. Each is `count` runs of `bytes` bytes; those of the next pixel lie `distance`
+ * bytes further. */
+typedef struct {
+    const int8_t *const *runs;
+    int32_t count;
+    int32_t bytes;
+    int32_t distance;
+    const int8_t *only_run;
+    union {
+        const int8_t *list[ARENITE_MVE_RUNS];
+        int8_t copies[ARENITE_MVE_COPY]; /* of windows that do not lie in memory as they are needed */
+    } space;
+} windows_t;
+
+/* A run, of up to TILE pixels, times the weights of some channels. The assembly knows the offsets. */
+typedef struct {
+    const int8_t *x[TILE];
+    const int8_t *weights; /* of the first channel; moves on */
+    int32_t bytes;         /* of the run */
+    int32_t step;          /* from the weights of one channel to those of the next */
+    const int32_t *end;    /* of the sums */
+} product_t;
+
+/* sums[pixel][channel] += x[pixel] * weights[channel], of three pixels, two channels at a time. */
+static __attribute__((noinline)) void multiply_3x2(product_t *product, int32_t *sums) {
+    register product_t *p __asm__("r12") = product;
+    register int32_t *s __asm__("r11") = sums;
+    __asm__ volatile("1:\n\t"
+                     "ldm r12, {r1, r3, r5, r7}\n\t"
+                     "ldrd lr, r0, [r12, #16]\n\t"
+                     "add r9, r7, r0\n\t"
+                     "add r0, r9, r0\n\t"
+                     "str r0, [r12, #12]\n\t"
+                     "ldrd r0, r2, [r11]\n\t"
+                     "ldrd r4, r6, [r11, #64]\n\t"
+                     "ldrd r8, r10, [r11, #128]\n\t"
+                     "dlstp.8 lr, lr\n"
+                     "2:\n\t"
+                     "vldrb.8 q0, [r7], #16\n\t"
+                     "vldrb.8 q1, [r1], #16\n\t"
+                     "vmladava.s8 r0, q0, q1\n\t"
+                     "vldrb.8 q2, [r3], #16\n\t"
+                     "vmladava.s8 r4, q0, q2\n\t"
+                     "vldrb.8 q3, [r5], #16\n\t"
+                     "vmladava.s8 r8, q0, q3\n\t"
+                     "vldrb.8 q0, [r9], #16\n\t"
+                     "vmladava.s8 r2, q0, q1\n\t"
+                     "vmladava.s8 r6, q0, q2\n\t"
+                     "vmladava.s8 r10, q0, q3\n\t"
+                     "letp lr, 2b\n\t"
+                     "strd r4, r6, [r11, #64]\n\t"
+                     "strd r8, r10, [r11, #128]\n\t"
+                     "strd r0, r2, [r11], #8\n\t"
+                     "ldr r0, [r12, #24]\n\t"
+                     "cmp r11, r0\n\t"
+                     "bne 1b"
+                     : "+r"(s)
+                     : "r"(p)
+                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0", "q1",
+                       "q2", "q3", "cc", "memory");
+}
+
+/* The same of one pixel, four channels at a time. */
+static __attribute__((noinline)) void multiply_1x4(product_t *product, int32_t *sums) {
+    register product_t *p __asm__("r12") = product;
+    register int32_t *s __asm__("r11") = sums;
+    __asm__ volatile("1:\n\t"
+                     "ldr r1, [r12]\n\t"
+                     "ldr r3, [r12, #12]\n\t"
+                     "ldrd lr, r0, [r12, #16]\n\t"
+                     "add r5, r3, r0\n\t"
+                     "add r7, r5, r0\n\t"
+                     "add r9, r7, r0\n\t"
+                     "add r0, r9, r0\n\t"
+                     "str r0, [r12, #12]\n\t"
+                     "ldrd r0, r2, [r11]\n\t"
+                     "ldrd r4, r6, [r11, #8]\n\t"
+                     "dlstp.8 lr, lr\n"
+                     "2:\n\t"
+                     "vldrb.8 q0, [r1], #16\n\t"
+                     "vldrb.8 q1, [r3], #16\n\t"
+                     "vmladava.s8 r0, q0, q1\n\t"
+                     "vldrb.8 q2, [r5], #16\n\t"
+                     "vmladava.s8 r2, q0, q2\n\t"
+                     "vldrb.8 q3, [r7], #16\n\t"
+                     "vmladava.s8 r4, q0, q3\n\t"
+                     "vldrb.8 q1, [r9], #16\n\t"
+                     "vmladava.s8 r6, q0, q1\n\t"
+                     "letp lr, 2b\n\t"
+                     "strd r4, r6, [r11, #8]\n\t"
+                     "strd r0, r2, [r11], #16\n\t"
+                     "ldr r0, [r12, #24]\n\t"
+                     "cmp r11, r0\n\t"
+                     "bne 1b"
+                     : "+r"(s)
+                     : "r"(p)
+                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0", "q1",
+                       "q2", "q3", "cc", "memory");
+}
+
+/* How the sums of a block become bytes. */
+typedef struct {
+    const int32_t *multiplier;
+    const int8_t *shift;
+    int32_t zero_point;
+    int32_t out_c;
+    int8_t limits[2 * BLOCK]; /* act_min, act_max */
+    arenite_mve_mode_t mode;
+    int16_t act_min;
+    int16_t act_max;
+} output_t;
+
+#define TIES_UP(q)
+#define TIES_DOWN(q)                                                                                         \
+    "vshr.s32 q4, " q ", #31\n\t"                                                                            \
+    "vadd.i32 " q ", " q ", q4\n\t"
+#define SCALE(q, multiplier, shift, ties)                                                                    \
+    "vldrw.u32 q4, [%[multipliers], #" multiplier "]\n\t"                                                    \
+    "vqrdmulh.s32 " q ", " q ", q4\n\t" ties(q) /* */                                                        \
+        "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                          \
+        "vrshl.s32 " q ", " q ", q4\n\t"
+
+/* A whole block of some pixels, as bytes in the order of channels. `ties` decides how halves of negative values are
+ * rounded. */
+#define STORE(name, ties)                                                                                    \
+    static __attribute__((noinline)) void name(const output_t *o, const int32_t *sums, int32_t at,           \
+                                               int32_t pixels, int8_t *out) {                                \
+        const int8_t *const limits = o->limits;                                                              \
+        register int32_t left __asm__("lr") = pixels;                                                        \
+        __asm__ volatile("vldrw.u32 q5, [%[limits]]\n\t"                                                     \
+                         "vldrw.u32 q6, [%[limits], #16]\n\t"                                                \
+                         "dls lr, lr\n"                                                                      \
+                         "1:\n\t"                                                                            \
+                         "vldrw.u32 q0, [%[sums]], #16\n\t"                                                  \
+                         "vldrw.u32 q1, [%[sums]], #16\n\t"                                                  \
+                         "vldrw.u32 q2, [%[sums]], #16\n\t"                                                  \
+                         "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0", ties)                      \
+                             SCALE("q1", "16", "4", ties) SCALE("q2", "32", "8", ties)                       \
+                                 SCALE("q3", "48", "12", ties) "vqmovnb.s32 q0, q0\n\t"                      \
+                                                               "vqmovnt.s32 q0, q2\n\t"                      \
+                                                               "vqmovnb.s32 q1, q1\n\t"                      \
+                                                               "vqmovnt.s32 q1, q3\n\t"                      \
+                                                               "vqadd.s16 q0, q0, %[zero]\n\t"               \
+                                                               "vqadd.s16 q1, q1, %[zero]\n\t"               \
+                                                               "vqmovnb.s16 q0, q0\n\t"                      \
+                                                               "vqmovnt.s16 q0, q1\n\t"                      \
+                                                               "vmax.s8 q0, q0, q5\n\t"                      \
+                                                               "vmin.s8 q0, q0, q6\n\t"                      \
+                                                               "vstrb.8 q0, [%[out]]\n\t"                    \
+                                                               "add %[out], %[out], %[out_c]\n\t"            \
+                                                               "le lr, 1b"                                   \
+                         : [sums] "+r"(sums), [out] "+r"(out), "+r"(left)                                    \
+                         : [multipliers] "r"(o->multiplier + at), [shifts] "l"(o->shift + at),               \
+                           [zero] "r"(o->zero_point), [out_c] "r"(o->out_c), [limits] "r"(limits)            \
+                         : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "memory");                              \
+    }
+STORE(store_positive, TIES_UP)
+STORE(store_signed, TIES_DOWN)
+
+/* Up to a block of one pixel; one that is not whole lies in the order of channels. */
+static __attribute__((noinline)) void store_any(const output_t *o, const int32_t *sums, int32_t at,
+                                                int32_t count, int8_t *out) {
+    if (count == BLOCK) {
+        for (int32_t k = 0; k < BLOCK; k++) {
+            out[ARENITE_MVE_CHANNEL(k)] = arenite_to_byte(sums[k], o->multiplier[at + k], o->shift[at + k],
+                                                          o->zero_point, o->act_min, o->act_max);
+        }
+        return;
+    }
+    for (int32_t c = 0; c < count; c += 4) {
+        int32x4_t four = arenite_mve_scale(vld1q_s32(sums + c), vld1q_s32(o->multiplier + at + c),
+                                           vldrbq_s32(o->shift + at + c), o->zero_point);
+        four = vminq_s32(vmaxq_s32(four, vdupq_n_s32(o->act_min)), vdupq_n_s32(o->act_max));
+        vstrbq_p_s32(out + c, four, vctp32q((uint32_t)(count - c)));
+    }
+}
+
+static void store(const output_t *o, const int32_t *sums, int32_t at, int32_t count, int32_t pixels,
+                  int8_t *out) {
+    if (count < BLOCK || o->mode == ARENITE_MVE_ANY) {
+        for (int32_t i = 0; i < pixels; i++, sums += BLOCK, out += o->out_c) {
+            store_any(o, sums, at, count, out);
+        }
+    } else if (o->mode == ARENITE_MVE_POSITIVE) {
+        store_positive(o, sums, at, pixels, out);
+    } else {
+        store_signed(o, sums, at, pixels, out);
+    }
+}
+
+static inline void start_4(const int32_t *bias, int32_t pixels, int32_t *sums) {
+    const int32x4_t four = vld1q_s32(bias);
+    vst1q_s32(sums, four);
+    if (pixels == TILE) {
+        vst1q_s32(sums + BLOCK, four);
+        vst1q_s32(sums + 2 * BLOCK, four);
+    }
+}
+
+static inline void start_sums(const int32_t *bias, int32_t pixels, int32_t count, int32_t *sums) {
+    start_4(bias, pixels, sums);
+    if (count == BLOCK) {
+        start_4(bias + 4, pixels, sums + 4);
+        start_4(bias + 8, pixels, sums + 8);
+        start_4(bias + 12, pixels, sums + 12);
+        return;
+    }
+    for (int32_t c = 4; c < count; c += 4) {
+        start_4(bias + c, pixels, sums + c);
+    }
+}
+
+static inline void point(const windows_t *windows, int32_t run, product_t *product) {
+    product->x[0] = windows->runs[run];
+    product->x[1] = product->x[0] + windows->distance;
+    product->x[2] = product->x[1] + windows->distance;
+}
+
+static inline void multiply(product_t *product, int32_t pixels, int32_t count, int32_t *sums) {
+    if (pixels == TILE) {
+        product->end = sums + ((count + 1) & ~1);
+        multiply_3x2(product, sums);
+    } else {
+        product->end = sums + ((count + 3) & ~3);
+        multiply_1x4(product, sums);
+    }
+}
+
+/* All channels of `pixels` pixels, TILE or 1. Where a window is one run, the weights follow one another over all blocks. */
+static inline void run_tile(const arenite_conv_2d_s8_t *p, const output_t *o, const windows_t *windows,
+                            const int32_t pixels, int8_t *out) {
+    const int32_t runs = windows->count, bytes = windows->bytes, out_c = p->out_c;
+    const int32_t *bias = p->bias;
+    int32_t sums[TILE * BLOCK];
+    product_t product;
+    product.bytes = bytes;
+    product.step = runs * bytes;
+    product.weights = p->weights;
+    point(windows, 0, &product);
+    for (int32_t c = 0; c < out_c; c += BLOCK, bias += BLOCK) {
+        const int32_t left = out_c - c, count = left < BLOCK ? left : BLOCK;
+        const int8_t *const weights = product.weights;
+        start_sums(bias, pixels, count, sums);
+        multiply(&product, pixels, count, sums);
+        for (int32_t run = 1; run < runs; run++) {
+            point(windows, run, &product);
+            product.weights = weights + run * bytes;
+            multiply(&product, pixels, count, sums);
+        }
+        if (runs > 1) {
+            point(windows, 0, &product);
+            product.weights = weights + BLOCK * product.step;
+        }
+        store(o, sums, c, count, pixels, out + c);
+    }
+}
+
+static __attribute__((noinline)) void run_three(const arenite_conv_2d_s8_t *p, const output_t *o,
+                                                const windows_t *windows, int8_t *out) {
+    run_tile(p, o, windows, TILE, out);
+}
+
+static __attribute__((noinline)) void run_one(const arenite_conv_2d_s8_t *p, const output_t *o,
+                                              const windows_t *windows, int8_t *out) {
+    run_tile(p, o, windows, 1, out);
+}
+
+static int exist(const int8_t *const *rows, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        if (rows[i] == NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether the windows of `pixels` pixels from input pixel `first` on are runs inside the row. */
+static int is_inside(const arenite_conv_2d_s8_t *p, int32_t first, int32_t pixels) {
+    const int32_t last = first + (pixels - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w;
+    return first >= 0 && last < p->in_w && (p->dilation_w == 1 || p->kernel_w == 1);
+}
+
+static void in_place(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
+                     windows_t *windows) {
+    windows->runs = windows->space.list;
+    windows->count = p->kernel_h;
+    windows->bytes = p->kernel_w * p->in_c;
+    windows->distance = p->stride_w * p->in_c;
+    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        windows->space.list[ky] = rows[ky] + (ptrdiff_t)first * p->in_c;
+    }
+}
+
+/* One row of a window, with what lies outside. */
+static int8_t *copy_row(const arenite_conv_2d_s8_t *p, const int8_t *row, int32_t first, int8_t *to) {
+    if (row == NULL) {
+        return arenite_mve_fill(to, p->in_zero_point, p->kernel_w * p->in_c);
+    }
+    if (is_inside(p, first, 1)) {
+        return arenite_mve_copy(to, row + (ptrdiff_t)first * p->in_c, p->kernel_w * p->in_c);
+    }
+    for (int32_t x = first; x < first + p->kernel_w * p->dilation_w; x += p->dilation_w) {
+        if (x >= 0 && x < p->in_w) {
+            to = arenite_mve_copy(to, row + (ptrdiff_t)x * p->in_c, p->in_c);
+        } else {
+            to = arenite_mve_fill(to, p->in_zero_point, p->in_c);
+        }
+    }
+    return to;
+}
+
+static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, const int8_t *const *rows,
+                                             int32_t first, int32_t pixels, windows_t *windows) {
+    int8_t *copies = windows->space.copies;
+    windows->only_run = copies;
+    windows->runs = &windows->only_run;
+    windows->count = 1;
+    windows->bytes = windows->distance = p->kernel_h * p->kernel_w * p->in_c;
+    for (int32_t i = 0; i < pixels; i++, first += p->stride_w) {
+        for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+            copies = copy_row(p, rows[ky], first, copies);
+        }
+    }
+}
+
+/* One pixel whose window is too large to be copied: a run a tap. */
+static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, const int8_t *const *rows,
+                                              int32_t first, windows_t *windows) {
+    const int32_t taps = p->kernel_h * p->kernel_w;
+    const int8_t *const outside = p->weights + (ptrdiff_t)((p->out_c + 3) & ~3) * taps * p->in_c;
+    const int8_t **run = windows->space.list;
+    windows->runs = run;
+    windows->count = taps;
+    windows->bytes = p->in_c;
+    windows->distance = 0;
+    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        int32_t x = first;
+        for (int32_t kx = 0; kx < p->kernel_w; kx++, x += p->dilation_w) {
+            const int inside = rows[ky] != NULL && x >= 0 && x < p->in_w;
+            *run++ = inside ? rows[ky] + (ptrdiff_t)x * p->in_c : outside;
+        }
+    }
+}
+
+static void set_output(const arenite_conv_2d_s8_t *p, output_t *o) {
+    o->multiplier = p->multiplier;
+    o->shift = p->shift;
+    o->zero_point = p->out_zero_point;
+    o->out_c = p->out_c;
+    vst1q_s8(o->limits, vdupq_n_s8((int8_t)p->act_min));
+    vst1q_s8(o->limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
+    o->mode = arenite_mve_mode(p->shift, p->out_c, p->out_zero_point, p->act_min);
+    o->act_min = p->act_min;
+    o->act_max = p->act_max;
+}
+
+void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
+                            int32_t *scratch) {
+    const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
+    output_t output;
+    const int32_t span = p->kernel_w * p->in_c, window_bytes = p->kernel_h * span;
+    const int have_rows = exist(rows, p->kernel_h) && p->kernel_h <= ARENITE_MVE_RUNS;
+    const int is_long = p->kernel_h == 1 || span >= LONG_RUN;
+    windows_t windows;
+    (void)step;
+    (void)scratch;
+    set_output(p, &output);
+    for (int32_t x = 0; x < p->out_w;) {
+        const int32_t first = x * p->stride_w - p->pad_left;
+        int32_t pixels = x + TILE <= p->out_w ? TILE : 1;
+        if (pixels * window_bytes > ARENITE_MVE_COPY && !(have_rows && is_inside(p, first, pixels))) {
+            pixels = 1;
+        }
+        const int can_copy = pixels * window_bytes <= ARENITE_MVE_COPY;
+        if (have_rows && is_inside(p, first, pixels) && (is_long || !can_copy)) {
+            in_place(p, rows, first, &windows);
+        } else if (can_copy) {
+            copied(p, rows, first, pixels, &windows);
+        } else {
+            by_taps(p, rows, first, &windows);
+        }
+        if (pixels == TILE) {
+            run_three(p, &output, &windows, out);
+        } else {
+            run_one(p, &output, &windows, out);
+        }
+        x += pixels;
+        out += pixels * p->out_c;
+    }
+}
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arenite_depthwise_conv_2d_s8_mve.h"
+
+#if defined(__ARM_FEATURE_MVE)
+#include <stddef.h>
+
+#include "arenite_mve.h"
+
+/* MVE adds no products of bytes in wider lanes. Two products fit 16 bits, as no weight is -128: so those of the even and
+ * of the odd channels of a block are made there, of two taps, and widened into four vectors of sums, which are in the order
+ * of ARENITE_MVE_CHANNEL. */
+#define BLOCK ARENITE_MVE_BLOCK
+#define BLOCK_BYTES(taps) (BLOCK * ((taps) + 9))
+#define FAST_TAPS 9
+
+/* Where the taps of one pixel lie, at their first channel. */
+typedef struct {
+    const int8_t *x[ARENITE_MVE_TAPS];
+    int32_t count;
+} taps_t;
+
+typedef struct {
+    const int8_t *blocks;
+    int8_t *out;
+    int32_t channels;
+    int32_t zero_point;
+    arenite_mve_mode_t mode;
+    int8_t limits[48]; /* 8 times the zero point in 16 bits, 16 times act_min, 16 times act_max */
+} output_t;
+
+/* Sums q0 .. q3; products of the even channels in q4, of the odd ones in q5. */
+#define FIRST(x)                                                                                             \
+    "vldrb.8 q6, [%[" x "]], #16\n\t"                                                                        \
+    "vldrb.8 q7, [%[w]], #16\n\t"                                                                            \
+    "vmullb.s8 q4, q6, q7\n\t"                                                                               \
+    "vmullt.s8 q5, q6, q7\n\t"
+#define SECOND(x)                                                                                            \
+    "vldrb.8 q6, [%[" x "]]\n\t"                                                                             \
+    "vldrb.8 q7, [%[w]], #16\n\t"                                                                            \
+    "vmullb.s8 q6, q6, q7\n\t"                                                                               \
+    "vadd.i16 q4, q4, q6\n\t"                                                                                \
+    "vldrb.8 q6, [%[" x "]], #16\n\t"                                                                        \
+    "vmullt.s8 q6, q6, q7\n\t"                                                                               \
+    "vadd.i16 q5, q5, q6\n\t"
+#define WIDEN                                                                                                \
+    "vmovlb.s16 q6, q4\n\t"                                                                                  \
+    "vmovlb.s16 q7, q5\n\t"                                                                                  \
+    "vadd.i32 q0, q0, q6\n\t"                                                                                \
+    "vmovlt.s16 q4, q4\n\t"                                                                                  \
+    "vadd.i32 q1, q1, q7\n\t"                                                                                \
+    "vmovlt.s16 q5, q5\n\t"                                                                                  \
+    "vadd.i32 q2, q2, q4\n\t"                                                                                \
+    "vadd.i32 q3, q3, q5\n\t"
+#define TIES_DOWN(q)                                                                                         \
+    "vshr.s32 q6, " q ", #31\n\t"                                                                            \
+    "vadd.i32 " q ", " q ", q6\n\t"
+#define TIES_UP(q)
+#define SCALE(q, ties)                                                                                       \
+    "vldrw.u32 q4, [%[w]], #16\n\t"                                                                          \
+    "vldrb.s32 q5, [%[w]], #4\n\t"                                                                           \
+    "vqrdmulh.s32 " q ", " q ", q4\n\t" ties(q) "vrshl.s32 " q ", " q ", q5\n\t"
+#define SUMS_3X3                                                                                             \
+    FIRST("x0")                                                                                              \
+    SECOND("x1")                                                                                             \
+    WIDEN FIRST("x2") SECOND("x3") WIDEN FIRST("x4") SECOND("x5") WIDEN FIRST("x6") SECOND("x7")             \
+        WIDEN FIRST("x8") WIDEN
+#define BYTES(ties)                                                                                          \
+    SCALE("q0", ties)                                                                                        \
+    SCALE("q1", ties)                                                                                        \
+    SCALE("q2", ties)                                                                                        \
+    SCALE("q3", ties)                                                                                        \
+    "vqmovnb.s32 q0, q0\n\t"                                                                                 \
+    "vqmovnt.s32 q0, q2\n\t"                                                                                 \
+    "vqmovnb.s32 q1, q1\n\t"                                                                                 \
+    "vqmovnt.s32 q1, q3\n\t"
+
+/* Whole blocks of a 3x3 window. `ties` decides how halves of negative values are rounded. */
+#define BLOCKS_3X3(name, ties)                                                                               \
+    static void name(const taps_t *taps, const output_t *o) {                                                \
+        const int8_t *x0 = taps->x[0], *x1 = taps->x[1], *x2 = taps->x[2], *x3 = taps->x[3];                 \
+        const int8_t *x4 = taps->x[4], *x5 = taps->x[5], *x6 = taps->x[6], *x7 = taps->x[7];                 \
+        const int8_t *x8 = taps->x[8], *w = o->blocks;                                                       \
+        int8_t *out = o->out;                                                                                \
+        register int32_t blocks __asm__("lr") = o->channels / BLOCK;                                         \
+        __asm__ volatile(                                                                                    \
+            "dls lr, lr\n"                                                                                   \
+            "1:\n\t"                                                                                         \
+            "vldrw.u32 q0, [%[w]], #16\n\t"                                                                  \
+            "vldrw.u32 q1, [%[w]], #16\n\t"                                                                  \
+            "vldrw.u32 q2, [%[w]], #16\n\t"                                                                  \
+            "vldrw.u32 q3, [%[w]], #16\n\t" SUMS_3X3 BYTES(ties) "vldrw.u32 q4, [%[limits]]\n\t"             \
+                                                                 "vldrw.u32 q5, [%[limits], #16]\n\t"        \
+                                                                 "vldrw.u32 q6, [%[limits], #32]\n\t"        \
+                                                                 "vqadd.s16 q0, q0, q4\n\t"                  \
+                                                                 "vqadd.s16 q1, q1, q4\n\t"                  \
+                                                                 "vqmovnb.s16 q0, q0\n\t"                    \
+                                                                 "vqmovnt.s16 q0, q1\n\t"                    \
+                                                                 "vmax.s8 q0, q0, q5\n\t"                    \
+                                                                 "vmin.s8 q0, q0, q6\n\t"                    \
+                                                                 "vstrb.8 q0, [%[out]], #16\n\t"             \
+                                                                 "le lr, 1b"                                 \
+            : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [x4] "+r"(x4), [x5] "+r"(x5),      \
+              [x6] "+r"(x6), [x7] "+r"(x7), [x8] "+r"(x8), [w] "+l"(w), [out] "+r"(out), "+r"(blocks)        \
+            : [limits] "r"(o->limits)                                                                        \
+            : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                                     \
+    }
+BLOCKS_3X3(blocks_3x3_positive, TIES_UP)
+BLOCKS_3X3(blocks_3x3_signed, TIES_DOWN)
+
+/* A block of up to 16 channels of any window, `at` channels behind the first. */
+static void any_block(const taps_t *taps, const output_t *o, int32_t at) {
+    const mve_pred16_t inside = vctp8q((uint32_t)(o->channels - at));
+    const int8_t *w = o->blocks + (ptrdiff_t)(at / BLOCK) * BLOCK_BYTES(taps->count);
+    const int32_t *const bias = (const int32_t *)(const void *)w;
+    int32x4_t sums[4] = {vld1q_s32(bias), vld1q_s32(bias + 4), vld1q_s32(bias + 8), vld1q_s32(bias + 12)};
+    w += 4 * BLOCK;
+    for (int32_t tap = 0; tap < taps->count; tap++, w += BLOCK) {
+        int8x16_t x = vldrbq_z_s8(taps->x[tap] + at, inside), v = vld1q_s8(w);
+        int16x8_t even = vmullbq_int_s8(x, v), odd = vmulltq_int_s8(x, v);
+        if (tap + 1 < taps->count) {
+            tap++;
+            w += BLOCK;
+            x = vldrbq_z_s8(taps->x[tap] + at, inside);
+            v = vld1q_s8(w);
+            even = vaddq_s16(even, vmullbq_int_s8(x, v));
+            odd = vaddq_s16(odd, vmulltq_int_s8(x, v));
+        }
+        sums[0] = vaddq_s32(sums[0], vmovlbq_s16(even));
+        sums[1] = vaddq_s32(sums[1], vmovlbq_s16(odd));
+        sums[2] = vaddq_s32(sums[2], vmovltq_s16(even));
+        sums[3] = vaddq_s32(sums[3], vmovltq_s16(odd));
+    }
+    for (int i = 0; i < 4; i++, w += 20) {
+        const int32x4_t multiplier = vld1q_s32((const int32_t *)(const void *)w);
+        sums[i] = arenite_mve_scale(sums[i], multiplier, vldrbq_s32(w + 16), o->zero_point);
+    }
+    int8x16_t bytes = arenite_mve_narrow(sums[0], sums[1], sums[2], sums[3]);
+    bytes = vminq_s8(vmaxq_s8(bytes, vld1q_s8(o->limits + 16)), vld1q_s8(o->limits + 32));
+    vstrbq_p_s8(o->out + at, bytes, inside);
+}
+
+static void run_pixel(const taps_t *taps, const output_t *o) {
+    int32_t at = 0;
+    if (taps->count == FAST_TAPS && o->mode != ARENITE_MVE_ANY && o->channels >= BLOCK) {
+        if (o->mode == ARENITE_MVE_POSITIVE) {
+            blocks_3x3_positive(taps, o);
+        } else {
+            blocks_3x3_signed(taps, o);
+        }
+        at = o->channels / BLOCK * BLOCK;
+    }
+    for (; at < o->channels; at += BLOCK) {
+        any_block(taps, o, at);
+    }
+}
+
+/* The taps of the pixel that starts at input pixel `first`. */
+static void list_taps(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
+                      const int8_t *outside, taps_t *taps) {
+    const int8_t **next = taps->x;
+    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        int32_t x = first;
+        for (int32_t kx = 0; kx < p->kernel_w; kx++, x += p->dilation_w) {
+            const int inside = rows[ky] != NULL && x >= 0 && x < p->in_w;
+            *next++ = inside ? rows[ky] + (ptrdiff_t)x * p->in_c : outside;
+        }
+    }
+}
+
+/* From one pixel whose window is inside to the next. */
+static void move_taps(taps_t *taps, int32_t bytes) {
+    for (int32_t i = 0; i < taps->count; i += 4) {
+        uint32_t *const four = (uint32_t *)(void *)&taps->x[i];
+        vst1q_u32(four, vaddq_n_u32(vld1q_u32(four), (uint32_t)bytes));
+    }
+}
+
+static int exist(const int8_t *const *rows, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        if (rows[i] == NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+void arenite_depthwise_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out,
+                                      int32_t step, int32_t *scratch) {
+    const arenite_depthwise_conv_2d_s8_t *p = (const arenite_depthwise_conv_2d_s8_t *)params;
+    const int32_t blocks = (p->in_c + BLOCK - 1) / BLOCK;
+    taps_t taps;
+    taps.count = p->kernel_h * p->kernel_w;
+    const int8_t *const outside = p->weights + (ptrdiff_t)blocks * BLOCK_BYTES(taps.count);
+    const int32_t span = (p->kernel_w - 1) * p->dilation_w, have_rows = exist(rows, p->kernel_h);
+    output_t output;
+    output.blocks = p->weights;
+    output.out = out;
+    output.channels = p->in_c;
+    output.zero_point = p->out_zero_point;
+    output.mode = arenite_mve_mode(p->shift, p->in_c, p->out_zero_point, p->act_min);
+    vstrhq_s16((int16_t *)(void *)output.limits, vdupq_n_s16(p->out_zero_point));
+    vst1q_s8(output.limits + 16, vdupq_n_s8((int8_t)p->act_min));
+    vst1q_s8(output.limits + 32, vdupq_n_s8((int8_t)p->act_max));
+    int was_inside = 0;
+    (void)step;
+    (void)scratch;
+    for (int32_t x = 0; x < p->out_w; x++, output.out += p->in_c) {
+        const int32_t first = x * p->stride_w - p->pad_left;
+        const int inside = have_rows && first >= 0 && first + span < p->in_w;
+        if (inside && was_inside) {
+            move_taps(&taps, p->stride_w * p->in_c);
+        } else {
+            list_taps(p, rows, first, outside, &taps);
+        }
+        was_inside = inside;
+        run_pixel(&taps, &output);
+    }
+}
+
+#endif
