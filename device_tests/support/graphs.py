@@ -32,6 +32,7 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "RELU6": element_graphs.relu6,
     "CONV_CHAIN": spatial_graphs.conv_chain,
     "MOBILE_BLOCKS": spatial_graphs.mobile_blocks,
+    "WIDE_CHAIN": spatial_graphs.wide_chain,
 }
 # Operators with many parameters are drawn more often.
 _SHARES = {"CONV_2D": 5, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 4, "ADD": 4, "PAD_CONV": 2, "CONV_CHAIN": 4}

@@ -76,6 +76,40 @@ static __attribute__((noinline)) void multiply_3x2(product_t *product, int32_t *
                        "q2", "q3", "cc", "memory");
 }
 
+/* The same of two pixels. */
+static __attribute__((noinline)) void multiply_2x2(product_t *product, int32_t *sums) {
+    register product_t *p __asm__("r12") = product;
+    register int32_t *s __asm__("r11") = sums;
+    __asm__ volatile("1:\n\t"
+                     "ldm r12, {r1, r3, r5, r7}\n\t"
+                     "ldrd lr, r0, [r12, #16]\n\t"
+                     "add r9, r7, r0\n\t"
+                     "add r0, r9, r0\n\t"
+                     "str r0, [r12, #12]\n\t"
+                     "ldrd r0, r2, [r11]\n\t"
+                     "ldrd r4, r6, [r11, #64]\n\t"
+                     "dlstp.8 lr, lr\n"
+                     "2:\n\t"
+                     "vldrb.8 q0, [r7], #16\n\t"
+                     "vldrb.8 q1, [r1], #16\n\t"
+                     "vmladava.s8 r0, q0, q1\n\t"
+                     "vldrb.8 q2, [r3], #16\n\t"
+                     "vmladava.s8 r4, q0, q2\n\t"
+                     "vldrb.8 q0, [r9], #16\n\t"
+                     "vmladava.s8 r2, q0, q1\n\t"
+                     "vmladava.s8 r6, q0, q2\n\t"
+                     "letp lr, 2b\n\t"
+                     "strd r4, r6, [r11, #64]\n\t"
+                     "strd r0, r2, [r11], #8\n\t"
+                     "ldr r0, [r12, #24]\n\t"
+                     "cmp r11, r0\n\t"
+                     "bne 1b"
+                     : "+r"(s)
+                     : "r"(p)
+                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r9", "lr", "q0", "q1", "q2", "cc",
+                       "memory");
+}
+
 /* The same of one pixel, four channels at a time. */
 static __attribute__((noinline)) void multiply_1x4(product_t *product, int32_t *sums) {
     register product_t *p __asm__("r12") = product;
@@ -206,10 +240,8 @@ static void store(const output_t *o, const int32_t *sums, int32_t at, int32_t co
 
 static inline void start_4(const int32_t *bias, int32_t pixels, int32_t *sums) {
     const int32x4_t four = vld1q_s32(bias);
-    vst1q_s32(sums, four);
-    if (pixels == TILE) {
-        vst1q_s32(sums + BLOCK, four);
-        vst1q_s32(sums + 2 * BLOCK, four);
+    for (int32_t i = 0; i < pixels; i++) {
+        vst1q_s32(sums + i * BLOCK, four);
     }
 }
 
@@ -233,21 +265,22 @@ static inline void point(const windows_t *windows, int32_t run, product_t *produ
 }
 
 static inline void multiply(product_t *product, int32_t pixels, int32_t count, int32_t *sums) {
+    product->end = sums + (pixels == 1 ? (count + 3) & ~3 : (count + 1) & ~1);
     if (pixels == TILE) {
-        product->end = sums + ((count + 1) & ~1);
         multiply_3x2(product, sums);
+    } else if (pixels == 2) {
+        multiply_2x2(product, sums);
     } else {
-        product->end = sums + ((count + 3) & ~3);
         multiply_1x4(product, sums);
     }
 }
 
-/* All channels of `pixels` pixels, TILE or 1. Where a window is one run, the weights follow one another over all blocks. */
+/* All channels of `pixels` pixels. Where a window is one run, the weights follow one another over all blocks. */
 static inline void run_tile(const arenite_conv_2d_s8_t *p, const output_t *o, const windows_t *windows,
                             const int32_t pixels, int8_t *out) {
     const int32_t runs = windows->count, bytes = windows->bytes, out_c = p->out_c;
     const int32_t *bias = p->bias;
-    int32_t sums[TILE * BLOCK];
+    int32_t sums[TILE * BLOCK]; /* of each pixel a block */
     product_t product;
     product.bytes = bytes;
     product.step = runs * bytes;
@@ -276,6 +309,11 @@ static __attribute__((noinline)) void run_three(const arenite_conv_2d_s8_t *p, c
     run_tile(p, o, windows, TILE, out);
 }
 
+static __attribute__((noinline)) void run_two(const arenite_conv_2d_s8_t *p, const output_t *o,
+                                              const windows_t *windows, int8_t *out) {
+    run_tile(p, o, windows, 2, out);
+}
+
 static __attribute__((noinline)) void run_one(const arenite_conv_2d_s8_t *p, const output_t *o,
                                               const windows_t *windows, int8_t *out) {
     run_tile(p, o, windows, 1, out);
@@ -298,25 +336,26 @@ static int is_inside(const arenite_conv_2d_s8_t *p, int32_t first, int32_t pixel
 
 static void in_place(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
                      windows_t *windows) {
-    windows->runs = windows->space.list;
-    windows->count = p->kernel_h;
+    const int32_t kernel_h = p->kernel_h, offset = first * p->in_c;
+    windows->count = kernel_h;
     windows->bytes = p->kernel_w * p->in_c;
     windows->distance = p->stride_w * p->in_c;
-    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
-        windows->space.list[ky] = rows[ky] + (ptrdiff_t)first * p->in_c;
+    if (kernel_h == 1) {
+        windows->only_run = rows[0] + offset;
+        windows->runs = &windows->only_run;
+        return;
+    }
+    windows->runs = windows->space.list;
+    for (int32_t ky = 0; ky < kernel_h; ky++) {
+        windows->space.list[ky] = rows[ky] + offset;
     }
 }
 
-/* One row of a window, with what lies outside. */
-static int8_t *copy_row(const arenite_conv_2d_s8_t *p, const int8_t *row, int32_t first, int8_t *to) {
-    if (row == NULL) {
-        return arenite_mve_fill(to, p->in_zero_point, p->kernel_w * p->in_c);
-    }
-    if (is_inside(p, first, 1)) {
-        return arenite_mve_copy(to, row + (ptrdiff_t)first * p->in_c, p->kernel_w * p->in_c);
-    }
+/* One row of a window that is not whole inside, or not one run. */
+static __attribute__((noinline)) int8_t *copy_taps(const arenite_conv_2d_s8_t *p, const int8_t *row,
+                                                   int32_t first, int8_t *to) {
     for (int32_t x = first; x < first + p->kernel_w * p->dilation_w; x += p->dilation_w) {
-        if (x >= 0 && x < p->in_w) {
+        if (row != NULL && x >= 0 && x < p->in_w) {
             to = arenite_mve_copy(to, row + (ptrdiff_t)x * p->in_c, p->in_c);
         } else {
             to = arenite_mve_fill(to, p->in_zero_point, p->in_c);
@@ -327,14 +366,18 @@ static int8_t *copy_row(const arenite_conv_2d_s8_t *p, const int8_t *row, int32_
 
 static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, const int8_t *const *rows,
                                              int32_t first, int32_t pixels, windows_t *windows) {
-    int8_t *copies = windows->space.copies;
-    windows->only_run = copies;
+    const int32_t kernel_h = p->kernel_h, span = p->kernel_w * p->in_c;
+    int8_t *to = windows->space.copies;
+    windows->only_run = to;
     windows->runs = &windows->only_run;
     windows->count = 1;
-    windows->bytes = windows->distance = p->kernel_h * p->kernel_w * p->in_c;
-    for (int32_t i = 0; i < pixels; i++, first += p->stride_w) {
-        for (int32_t ky = 0; ky < p->kernel_h; ky++) {
-            copies = copy_row(p, rows[ky], first, copies);
+    windows->bytes = windows->distance = kernel_h * span;
+    for (; pixels > 0; pixels--, first += p->stride_w) {
+        const ptrdiff_t offset = is_inside(p, first, 1) ? (ptrdiff_t)first * p->in_c : -1;
+        for (int32_t ky = 0; ky < kernel_h; ky++) {
+            const int8_t *const row = rows[ky];
+            to = row != NULL && offset >= 0 ? arenite_mve_copy(to, row + offset, span)
+                                            : copy_taps(p, row, first, to);
         }
     }
 }
@@ -383,7 +426,8 @@ void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_
     set_output(p, &output);
     for (int32_t x = 0; x < p->out_w;) {
         const int32_t first = x * p->stride_w - p->pad_left;
-        int32_t pixels = x + TILE <= p->out_w ? TILE : 1;
+        const int32_t left = p->out_w - x;
+        int32_t pixels = left < TILE ? left : TILE;
         if (pixels * window_bytes > ARENITE_MVE_COPY && !(have_rows && is_inside(p, first, pixels))) {
             pixels = 1;
         }
@@ -397,6 +441,8 @@ void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_
         }
         if (pixels == TILE) {
             run_three(p, &output, &windows, out);
+        } else if (pixels == 2) {
+            run_two(p, &output, &windows, out);
         } else {
             run_one(p, &output, &windows, out);
         }

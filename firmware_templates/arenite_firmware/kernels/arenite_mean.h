@@ -14,15 +14,13 @@ static inline int32_t arenite_rounded_mean(int32_t sum, int32_t count) {
 /* Add a row of pixels to the sums of their channels; the first row starts the sums. */
 static inline void arenite_sum_row(const int8_t *row, int32_t width, int32_t channels, int32_t first,
                                    int32_t *sums) {
-    if (first) {
-        for (int32_t c = 0; c < channels; c++) {
-            sums[c] = 0;
+    for (int32_t c = 0; c < channels; c++) {
+        const int8_t *in = row + c;
+        int32_t sum = first ? 0 : sums[c];
+        for (int32_t x = 0; x < width; x++, in += channels) {
+            sum += *in;
         }
-    }
-    for (int32_t x = 0; x < width; x++) {
-        for (int32_t c = 0; c < channels; c++) {
-            sums[c] += *row++;
-        }
+        sums[c] = sum;
     }
 }
 
