@@ -71,14 +71,15 @@ def _refuse_depthwise(parameters: Parameters) -> str:
 
 
 def _pack_depthwise(parameters: Parameters) -> Parameters:
-    """Everything in blocks of channels, in the order of use."""
+    """Everything in blocks of channels, in the order of use; few channels are repeated until a block is full."""
     channels = len(parameters["weights"])
-    rest = (0, -channels % BLOCK)
     shift = per_channel(parameters, "shift", channels).astype(np.int8)
+    repeats = BLOCK // channels if BLOCK % channels == 0 else 1
+    rest = (0, -channels * repeats % BLOCK)
 
     def in_order(values: Array) -> Array:
         """[blocks, BLOCK], as ARENITE_MVE_CHANNEL says."""
-        padded = np.pad(values, rest)
+        padded = np.pad(np.tile(values, repeats), rest)
         ordered: Array = padded[_order(len(padded))].reshape(-1, BLOCK)
         return ordered
 
@@ -86,7 +87,8 @@ def _pack_depthwise(parameters: Parameters) -> Parameters:
         return np.ascontiguousarray(values, "<i4").view(np.int8)
 
     bias = as_bytes(in_order(parameters["bias"]))
-    weights = np.pad(parameters["weights"].reshape(channels, -1), (rest, (0, 0)))
+    weights = np.tile(parameters["weights"].reshape(channels, -1), (repeats, 1))
+    weights = np.pad(weights, (rest, (0, 0)))
     weights = weights.reshape(-1, BLOCK, weights.shape[1]).swapaxes(1, 2)
     multiplier = as_bytes(in_order(per_channel(parameters, "multiplier", channels)))
     scales = np.concatenate([multiplier.reshape(-1, 4, 16), in_order(shift).reshape(-1, 4, 4)], axis=2)

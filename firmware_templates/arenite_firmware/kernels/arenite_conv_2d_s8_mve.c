@@ -4,7 +4,6 @@
 #if defined(__ARM_FEATURE_MVE)
 #include <stddef.h>
 
-#include "arenite_fixed_point.h"
 #include "arenite_mve.h"
 
 /* VMLADAVA adds 16 products to a core register of even number. There are seven, so six sums are made at once: of three
@@ -160,77 +159,114 @@ typedef struct {
     int16_t act_max;
 } output_t;
 
-#define TIES_UP(q)
-#define TIES_DOWN(q)                                                                                         \
-    "vshr.s32 q4, " q ", #31\n\t"                                                                            \
-    "vadd.i32 " q ", " q ", q4\n\t"
-#define SCALE(q, multiplier, shift, ties)                                                                    \
+#define SCALE_POSITIVE(q, multiplier, shift)                                                                 \
     "vldrw.u32 q4, [%[multipliers], #" multiplier "]\n\t"                                                    \
-    "vqrdmulh.s32 " q ", " q ", q4\n\t" ties(q) /* */                                                        \
-        "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                          \
-        "vrshl.s32 " q ", " q ", q4\n\t"
+    "vqrdmulh.s32 " q ", " q ", q4\n\t"                                                                      \
+    "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
+    "vrshl.s32 " q ", " q ", q4\n\t"
+#define SCALE_SIGNED(q, multiplier, shift)                                                                   \
+    "vldrw.u32 q4, [%[multipliers], #" multiplier "]\n\t"                                                    \
+    "vqrdmulh.s32 " q ", " q ", q4\n\t"                                                                      \
+    "vshr.s32 q4, " q ", #31\n\t"                                                                            \
+    "vadd.i32 " q ", " q ", q4\n\t"                                                                          \
+    "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
+    "vrshl.s32 " q ", " q ", q4\n\t"
+#define SCALE_ANY(q, multiplier, shift)                                                                      \
+    "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
+    "vmov.i32 q7, #0\n\t"                                                                                    \
+    "vmax.s32 q7, q7, q4\n\t"                                                                                \
+    "vshl.s32 " q ", " q ", q7\n\t"                                                                          \
+    "vldrw.u32 q7, [%[multipliers], #" multiplier "]\n\t"                                                    \
+    "vqrdmulh.s32 " q ", " q ", q7\n\t"                                                                      \
+    "vmov.i32 q7, #0\n\t"                                                                                    \
+    "vmin.s32 q4, q4, q7\n\t"                                                                                \
+    "vand q7, " q ", q4\n\t"                                                                                 \
+    "vshr.s32 q7, q7, #31\n\t"                                                                               \
+    "vadd.i32 " q ", " q ", q7\n\t"                                                                          \
+    "vrshl.s32 " q ", " q ", q4\n\t"                                                                         \
+    "vadd.i32 " q ", " q ", %[wide_zero]\n\t"
 
-/* A whole block of some pixels, as bytes in the order of channels. `ties` decides how halves of negative values are
- * rounded. */
-#define STORE(name, ties)                                                                                    \
+/* A whole block of some pixels as bytes in the order of channels. The zero point is added to 32 bits, where a sum may reach
+ * their end, or else to 16. */
+#define STORE(name, SCALE, wide, narrow)                                                                     \
     static __attribute__((noinline)) void name(const output_t *o, const int32_t *sums, int32_t at,           \
                                                int32_t pixels, int8_t *out) {                                \
-        const int8_t *const limits = o->limits;                                                              \
         register int32_t left __asm__("lr") = pixels;                                                        \
-        __asm__ volatile("vldrw.u32 q5, [%[limits]]\n\t"                                                     \
-                         "vldrw.u32 q6, [%[limits], #16]\n\t"                                                \
-                         "dls lr, lr\n"                                                                      \
-                         "1:\n\t"                                                                            \
-                         "vldrw.u32 q0, [%[sums]], #16\n\t"                                                  \
-                         "vldrw.u32 q1, [%[sums]], #16\n\t"                                                  \
-                         "vldrw.u32 q2, [%[sums]], #16\n\t"                                                  \
-                         "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0", ties)                      \
-                             SCALE("q1", "16", "4", ties) SCALE("q2", "32", "8", ties)                       \
-                                 SCALE("q3", "48", "12", ties) "vqmovnb.s32 q0, q0\n\t"                      \
-                                                               "vqmovnt.s32 q0, q2\n\t"                      \
-                                                               "vqmovnb.s32 q1, q1\n\t"                      \
-                                                               "vqmovnt.s32 q1, q3\n\t"                      \
-                                                               "vqadd.s16 q0, q0, %[zero]\n\t"               \
-                                                               "vqadd.s16 q1, q1, %[zero]\n\t"               \
-                                                               "vqmovnb.s16 q0, q0\n\t"                      \
-                                                               "vqmovnt.s16 q0, q1\n\t"                      \
-                                                               "vmax.s8 q0, q0, q5\n\t"                      \
-                                                               "vmin.s8 q0, q0, q6\n\t"                      \
-                                                               "vstrb.8 q0, [%[out]]\n\t"                    \
-                                                               "add %[out], %[out], %[out_c]\n\t"            \
-                                                               "le lr, 1b"                                   \
-                         : [sums] "+r"(sums), [out] "+r"(out), "+r"(left)                                    \
-                         : [multipliers] "r"(o->multiplier + at), [shifts] "l"(o->shift + at),               \
-                           [zero] "r"(o->zero_point), [out_c] "r"(o->out_c), [limits] "r"(limits)            \
-                         : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "memory");                              \
+        __asm__ volatile(                                                                                    \
+            "vldrb.8 q5, [%[limits]]\n\t"                                                                    \
+            "vldrb.8 q6, [%[limits], #16]\n\t"                                                               \
+            "dls lr, lr\n"                                                                                   \
+            "1:\n\t"                                                                                         \
+            "vldrw.u32 q0, [%[sums]], #16\n\t"                                                               \
+            "vldrw.u32 q1, [%[sums]], #16\n\t"                                                               \
+            "vldrw.u32 q2, [%[sums]], #16\n\t"                                                               \
+            "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0") SCALE("q1", "16", "4")                  \
+                SCALE("q2", "32", "8") SCALE("q3", "48", "12") NARROW                                        \
+            : [sums] "+r"(sums), [out] "+r"(out), "+r"(left)                                                 \
+            : [multipliers] "r"(o->multiplier + at), [shifts] "l"(o->shift + at), [wide_zero] "r"(wide),     \
+              [narrow_zero] "r"(narrow), [out_c] "r"(o->out_c), [limits] "r"(o->limits)                      \
+            : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                                     \
     }
-STORE(store_positive, TIES_UP)
-STORE(store_signed, TIES_DOWN)
+#define NARROW                                                                                               \
+    "vqmovnb.s32 q0, q0\n\t"                                                                                 \
+    "vqmovnt.s32 q0, q2\n\t"                                                                                 \
+    "vqmovnb.s32 q1, q1\n\t"                                                                                 \
+    "vqmovnt.s32 q1, q3\n\t"                                                                                 \
+    "vqadd.s16 q0, q0, %[narrow_zero]\n\t"                                                                   \
+    "vqadd.s16 q1, q1, %[narrow_zero]\n\t"                                                                   \
+    "vqmovnb.s16 q0, q0\n\t"                                                                                 \
+    "vqmovnt.s16 q0, q1\n\t"                                                                                 \
+    "vmax.s8 q0, q0, q5\n\t"                                                                                 \
+    "vmin.s8 q0, q0, q6\n\t"                                                                                 \
+    "vstrb.8 q0, [%[out]]\n\t"                                                                               \
+    "add %[out], %[out], %[out_c]\n\t"                                                                       \
+    "le lr, 1b"
+STORE(store_positive, SCALE_POSITIVE, 0, o->zero_point)
+STORE(store_signed, SCALE_SIGNED, 0, o->zero_point)
+STORE(store_any, SCALE_ANY, o->zero_point, 0)
 
-/* Up to a block of one pixel; one that is not whole lies in the order of channels. */
-static __attribute__((noinline)) void store_any(const output_t *o, const int32_t *sums, int32_t at,
-                                                int32_t count, int8_t *out) {
-    if (count == BLOCK) {
-        for (int32_t k = 0; k < BLOCK; k++) {
-            out[ARENITE_MVE_CHANNEL(k)] = arenite_to_byte(sums[k], o->multiplier[at + k], o->shift[at + k],
-                                                          o->zero_point, o->act_min, o->act_max);
-        }
-        return;
-    }
-    for (int32_t c = 0; c < count; c += 4) {
-        int32x4_t four = arenite_mve_scale(vld1q_s32(sums + c), vld1q_s32(o->multiplier + at + c),
-                                           vldrbq_s32(o->shift + at + c), o->zero_point);
-        four = vminq_s32(vmaxq_s32(four, vdupq_n_s32(o->act_min)), vdupq_n_s32(o->act_max));
-        vstrbq_p_s32(out + c, four, vctp32q((uint32_t)(count - c)));
-    }
+/* The first channels of a block of one pixel, in the order of channels and in any mode, as arenite_to_byte does it. */
+static __attribute__((noinline)) void store_part(const output_t *o, const int32_t *sums, int32_t at,
+                                                 int32_t count, int8_t *out) {
+    const int32_t *multipliers = o->multiplier + at;
+    const int8_t *shifts = o->shift + at;
+    register int32_t left __asm__("lr") = count;
+    __asm__ volatile(
+        "vdup.32 q3, %[low]\n\t"
+        "vdup.32 q4, %[high]\n\t"
+        "vmov.i32 q5, #0\n\t"
+        "dlstp.32 lr, lr\n"
+        "1:\n\t"
+        "vldrb.s32 q2, [%[shifts]], #4\n\t"
+        "vldrw.u32 q0, [%[sums]], #16\n\t"
+        "vmax.s32 q1, q2, q5\n\t"
+        "vshl.s32 q0, q0, q1\n\t"
+        "vldrw.u32 q1, [%[multipliers]], #16\n\t"
+        "vqrdmulh.s32 q0, q0, q1\n\t"
+        "vmin.s32 q2, q2, q5\n\t"
+        "vand q1, q0, q2\n\t"
+        "vshr.s32 q1, q1, #31\n\t"
+        "vadd.i32 q0, q0, q1\n\t"
+        "vrshl.s32 q0, q0, q2\n\t"
+        "vadd.i32 q0, q0, %[zero]\n\t"
+        "vmax.s32 q0, q0, q3\n\t"
+        "vmin.s32 q0, q0, q4\n\t"
+        "vstrb.32 q0, [%[out]], #4\n\t"
+        "letp lr, 1b"
+        : [shifts] "+l"(shifts), [out] "+l"(out), [sums] "+r"(sums), [multipliers] "+r"(multipliers),
+          "+r"(left)
+        : [zero] "r"(o->zero_point), [low] "r"((int32_t)o->act_min), [high] "r"((int32_t)o->act_max)
+        : "q0", "q1", "q2", "q3", "q4", "q5", "memory");
 }
 
-static void store(const output_t *o, const int32_t *sums, int32_t at, int32_t count, int32_t pixels,
-                  int8_t *out) {
-    if (count < BLOCK || o->mode == ARENITE_MVE_ANY) {
+static inline void store(const output_t *o, const int32_t *sums, int32_t at, int32_t count, int32_t pixels,
+                         int8_t *out) {
+    if (count < BLOCK) {
         for (int32_t i = 0; i < pixels; i++, sums += BLOCK, out += o->out_c) {
-            store_any(o, sums, at, count, out);
+            store_part(o, sums, at, count, out);
         }
+    } else if (o->mode == ARENITE_MVE_ANY) {
+        store_any(o, sums, at, pixels, out);
     } else if (o->mode == ARENITE_MVE_POSITIVE) {
         store_positive(o, sums, at, pixels, out);
     } else {
@@ -282,24 +318,28 @@ static inline void run_tile(const arenite_conv_2d_s8_t *p, const output_t *o, co
     const int32_t *bias = p->bias;
     int32_t sums[TILE * BLOCK]; /* of each pixel a block */
     product_t product;
+    int32_t c = 0;
     product.bytes = bytes;
     product.step = runs * bytes;
     product.weights = p->weights;
     point(windows, 0, &product);
-    for (int32_t c = 0; c < out_c; c += BLOCK, bias += BLOCK) {
+    if (runs == 1) {
+        for (; c <= out_c - BLOCK; c += BLOCK, bias += BLOCK) {
+            start_sums(bias, pixels, BLOCK, sums);
+            multiply(&product, pixels, BLOCK, sums);
+            store(o, sums, c, BLOCK, pixels, out + c);
+        }
+    }
+    for (; c < out_c; c += BLOCK, bias += BLOCK) {
         const int32_t left = out_c - c, count = left < BLOCK ? left : BLOCK;
         const int8_t *const weights = product.weights;
         start_sums(bias, pixels, count, sums);
-        multiply(&product, pixels, count, sums);
-        for (int32_t run = 1; run < runs; run++) {
+        for (int32_t run = 0; run < runs; run++) {
             point(windows, run, &product);
             product.weights = weights + run * bytes;
             multiply(&product, pixels, count, sums);
         }
-        if (runs > 1) {
-            point(windows, 0, &product);
-            product.weights = weights + BLOCK * product.step;
-        }
+        product.weights = weights + BLOCK * product.step;
         store(o, sums, c, count, pixels, out + c);
     }
 }
@@ -364,8 +404,33 @@ static __attribute__((noinline)) int8_t *copy_taps(const arenite_conv_2d_s8_t *p
     return to;
 }
 
+/* Rows of a window, `span` bytes of each. */
+static inline int8_t *copy_rows(const int8_t *const *rows, int32_t count, ptrdiff_t offset, int32_t span,
+                                int8_t *to) {
+    const int8_t *const *const end = rows + count;
+    const int8_t *from;
+    int8_t *at;
+    __asm__ volatile("1:\n\t"
+                     "ldr %[from], [%[rows]], #4\n\t"
+                     "add %[from], %[from], %[offset]\n\t"
+                     "mov %[at], %[to]\n\t"
+                     "dlstp.8 lr, %[span]\n"
+                     "2:\n\t"
+                     "vldrb.8 q0, [%[from]], #16\n\t"
+                     "vstrb.8 q0, [%[at]], #16\n\t"
+                     "letp lr, 2b\n\t"
+                     "add %[to], %[to], %[span]\n\t"
+                     "cmp %[rows], %[end]\n\t"
+                     "bne 1b"
+                     : [rows] "+r"(rows), [to] "+r"(to), [from] "=&r"(from), [at] "=&r"(at)
+                     : [offset] "r"(offset), [span] "r"(span), [end] "r"(end)
+                     : "q0", "lr", "cc", "memory");
+    return to;
+}
+
 static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, const int8_t *const *rows,
-                                             int32_t first, int32_t pixels, windows_t *windows) {
+                                             int32_t have_rows, int32_t first, int32_t pixels,
+                                             windows_t *windows) {
     const int32_t kernel_h = p->kernel_h, span = p->kernel_w * p->in_c;
     int8_t *to = windows->space.copies;
     windows->only_run = to;
@@ -374,6 +439,10 @@ static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, cons
     windows->bytes = windows->distance = kernel_h * span;
     for (; pixels > 0; pixels--, first += p->stride_w) {
         const ptrdiff_t offset = is_inside(p, first, 1) ? (ptrdiff_t)first * p->in_c : -1;
+        if (have_rows && offset >= 0) {
+            to = copy_rows(rows, kernel_h, offset, span, to);
+            continue;
+        }
         for (int32_t ky = 0; ky < kernel_h; ky++) {
             const int8_t *const row = rows[ky];
             to = row != NULL && offset >= 0 ? arenite_mve_copy(to, row + offset, span)
@@ -435,7 +504,7 @@ void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_
         if (have_rows && is_inside(p, first, pixels) && (is_long || !can_copy)) {
             in_place(p, rows, first, &windows);
         } else if (can_copy) {
-            copied(p, rows, first, pixels, &windows);
+            copied(p, rows, have_rows, first, pixels, &windows);
         } else {
             by_taps(p, rows, first, &windows);
         }

@@ -3,6 +3,7 @@
 
 #if defined(__ARM_FEATURE_MVE)
 #include <stddef.h>
+#include <stdint.h>
 
 #include "arenite_mve.h"
 
@@ -24,8 +25,8 @@ typedef struct {
     int8_t *out;
     int32_t channels;
     int32_t zero_point;
-    arenite_mve_mode_t mode;
     int8_t limits[48]; /* 8 times the zero point in 16 bits, 16 times act_min, 16 times act_max */
+    arenite_mve_mode_t mode;
 } output_t;
 
 /* Sums q0 .. q3; products of the even channels in q4, of the odd ones in q5. */
@@ -88,9 +89,9 @@ typedef struct {
             "vldrw.u32 q0, [%[w]], #16\n\t"                                                                  \
             "vldrw.u32 q1, [%[w]], #16\n\t"                                                                  \
             "vldrw.u32 q2, [%[w]], #16\n\t"                                                                  \
-            "vldrw.u32 q3, [%[w]], #16\n\t" SUMS_3X3 BYTES(ties) "vldrw.u32 q4, [%[limits]]\n\t"             \
-                                                                 "vldrw.u32 q5, [%[limits], #16]\n\t"        \
-                                                                 "vldrw.u32 q6, [%[limits], #32]\n\t"        \
+            "vldrw.u32 q3, [%[w]], #16\n\t" SUMS_3X3 BYTES(ties) "vldrb.8 q4, [%[limits]]\n\t"               \
+                                                                 "vldrb.8 q5, [%[limits], #16]\n\t"          \
+                                                                 "vldrb.8 q6, [%[limits], #32]\n\t"          \
                                                                  "vqadd.s16 q0, q0, q4\n\t"                  \
                                                                  "vqadd.s16 q1, q1, q4\n\t"                  \
                                                                  "vqmovnb.s16 q0, q0\n\t"                    \
@@ -154,24 +155,41 @@ static void run_pixel(const taps_t *taps, const output_t *o) {
     }
 }
 
-/* The taps of the pixel that starts at input pixel `first`. */
+/* The taps of the pixel that starts at input pixel `first`, as if nothing were outside. */
 static void list_taps(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
                       const int8_t *outside, taps_t *taps) {
+    const int32_t kernel_h = p->kernel_h, kernel_w = p->kernel_w, in_c = p->in_c;
+    const int32_t distance = p->dilation_w * in_c;
     const int8_t **next = taps->x;
-    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
-        int32_t x = first;
-        for (int32_t kx = 0; kx < p->kernel_w; kx++, x += p->dilation_w) {
-            const int inside = rows[ky] != NULL && x >= 0 && x < p->in_w;
-            *next++ = inside ? rows[ky] + (ptrdiff_t)x * p->in_c : outside;
+    for (int32_t ky = 0; ky < kernel_h; ky++) {
+        uintptr_t x = (uintptr_t)(rows[ky] == NULL ? outside : rows[ky]) + (uintptr_t)(first * in_c);
+        for (int32_t kx = 0; kx < kernel_w; kx++, x += (uintptr_t)distance) {
+            *next++ = (const int8_t *)x;
         }
     }
 }
 
-/* From one pixel whose window is inside to the next. */
 static void move_taps(taps_t *taps, int32_t bytes) {
     for (int32_t i = 0; i < taps->count; i += 4) {
         uint32_t *const four = (uint32_t *)(void *)&taps->x[i];
         vst1q_u32(four, vaddq_n_u32(vld1q_u32(four), (uint32_t)bytes));
+    }
+}
+
+/* The same taps, those outside the input replaced. */
+static void replace_outside(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
+                            const int8_t *outside, const taps_t *taps, taps_t *replaced) {
+    const int32_t kernel_h = p->kernel_h, kernel_w = p->kernel_w, in_w = p->in_w;
+    const int8_t *const *from = taps->x;
+    const int8_t **next = replaced->x;
+    replaced->count = taps->count;
+    for (int32_t ky = 0; ky < kernel_h; ky++) {
+        const int exists = rows[ky] != NULL;
+        int32_t x = first;
+        for (int32_t kx = kernel_w; kx > 0; kx--, x += p->dilation_w) {
+            const int8_t *const tap = *from++;
+            *next++ = exists && x >= 0 && x < in_w ? tap : outside;
+        }
     }
 }
 
@@ -184,36 +202,49 @@ static int exist(const int8_t *const *rows, int32_t count) {
     return 1;
 }
 
+static void set_output(const arenite_depthwise_conv_2d_s8_t *p, int8_t *out, output_t *o) {
+    o->blocks = p->weights;
+    o->out = out;
+    o->channels = p->in_c;
+    o->zero_point = p->out_zero_point;
+    o->mode = arenite_mve_mode(p->shift, p->in_c, p->out_zero_point, p->act_min);
+    vstrhq_s16((int16_t *)(void *)o->limits, vdupq_n_s16(p->out_zero_point));
+    vst1q_s8(o->limits + 16, vdupq_n_s8((int8_t)p->act_min));
+    vst1q_s8(o->limits + 32, vdupq_n_s8((int8_t)p->act_max));
+}
+
 void arenite_depthwise_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out,
                                       int32_t step, int32_t *scratch) {
     const arenite_depthwise_conv_2d_s8_t *p = (const arenite_depthwise_conv_2d_s8_t *)params;
-    const int32_t blocks = (p->in_c + BLOCK - 1) / BLOCK;
-    taps_t taps;
-    taps.count = p->kernel_h * p->kernel_w;
-    const int8_t *const outside = p->weights + (ptrdiff_t)blocks * BLOCK_BYTES(taps.count);
-    const int32_t span = (p->kernel_w - 1) * p->dilation_w, have_rows = exist(rows, p->kernel_h);
+    const int32_t in_c = p->in_c, out_w = p->out_w, have_rows = exist(rows, p->kernel_h);
+    const int32_t span = (p->kernel_w - 1) * p->dilation_w;
+    /* With stride 1 the channels of neighbouring pixels are neighbours: they fill a block that one pixel does not. */
+    const int32_t together = p->stride_w == 1 && BLOCK % in_c == 0 ? BLOCK / in_c : 1;
+    taps_t taps, replaced;
     output_t output;
-    output.blocks = p->weights;
-    output.out = out;
-    output.channels = p->in_c;
-    output.zero_point = p->out_zero_point;
-    output.mode = arenite_mve_mode(p->shift, p->in_c, p->out_zero_point, p->act_min);
-    vstrhq_s16((int16_t *)(void *)output.limits, vdupq_n_s16(p->out_zero_point));
-    vst1q_s8(output.limits + 16, vdupq_n_s8((int8_t)p->act_min));
-    vst1q_s8(output.limits + 32, vdupq_n_s8((int8_t)p->act_max));
-    int was_inside = 0;
+    taps.count = p->kernel_h * p->kernel_w;
+    const int8_t *const outside =
+        p->weights + (ptrdiff_t)((in_c + BLOCK - 1) / BLOCK) * BLOCK_BYTES(taps.count);
     (void)step;
     (void)scratch;
-    for (int32_t x = 0; x < p->out_w; x++, output.out += p->in_c) {
+    set_output(p, out, &output);
+    list_taps(p, rows, -p->pad_left, outside, &taps);
+    for (int32_t x = 0, pixels; x < out_w; x += pixels) {
         const int32_t first = x * p->stride_w - p->pad_left;
-        const int inside = have_rows && first >= 0 && first + span < p->in_w;
-        if (inside && was_inside) {
-            move_taps(&taps, p->stride_w * p->in_c);
+        pixels = 1;
+        if (have_rows && first >= 0 && first + span < p->in_w) {
+            if (x + together <= out_w && first + together - 1 + span < p->in_w) {
+                pixels = together;
+            }
+            output.channels = pixels * in_c;
+            run_pixel(&taps, &output);
         } else {
-            list_taps(p, rows, first, outside, &taps);
+            output.channels = in_c;
+            replace_outside(p, rows, first, outside, &taps, &replaced);
+            run_pixel(&replaced, &output);
         }
-        was_inside = inside;
-        run_pixel(&taps, &output);
+        output.out += pixels * in_c;
+        move_taps(&taps, pixels * p->stride_w * in_c);
     }
 }
 

@@ -2,8 +2,8 @@
 /* DEPTHWISE_CONV_2D as arenite_depthwise_conv_2d_s8 computes it, for processors with MVE (Helium).
  * Authority: TFLM reference_integer_ops::DepthwiseConvPerChannel (double rounding).
  *
- * The same parameters, packed otherwise. `weights` holds everything in the order of use, in blocks of 16 channels, zeros
- * where there is no channel:
+ * The same parameters, packed otherwise. `weights` holds everything in the order of use, in blocks of 16 channels. Where
+ * there is no channel lie zeros, or, if in_c divides 16, the first channels again, for the pixels that follow:
  *   int32[16] bias, in the order of ARENITE_MVE_CHANNEL
  *   int8[kernel_h * kernel_w][16] weights, -127 .. 127, in the order of channels
  *   4 times int32[4] multiplier, int8[4] shift, in the order of ARENITE_MVE_CHANNEL
