@@ -111,7 +111,7 @@ def _refuse_add(parameters: Parameters) -> str:
 
 ADD = Variant("add_s8", "mve", "add_s8_mve", (), _ARCHITECTURE, _FEATURE, _refuse_add)
 CONV_2D = Variant(
-    "conv_2d_s8", "mve", "conv_2d_s8_mve", (), _ARCHITECTURE, _FEATURE, _refuse_conv, _pack_conv
+    "conv_2d_s8", "mve", "conv_2d_s8_mve", ("conv_2d_mve_tile",), _ARCHITECTURE, _FEATURE, _refuse_conv, _pack_conv
 )
 DEPTHWISE_CONV_2D = Variant(
     "depthwise_conv_2d_s8",

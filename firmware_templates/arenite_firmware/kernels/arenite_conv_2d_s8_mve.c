@@ -4,14 +4,21 @@
 #if defined(__ARM_FEATURE_MVE)
 #include <stddef.h>
 
+#include "arenite_conv_2d_mve_tile.h"
 #include "arenite_mve.h"
 
-/* VMLADAVA adds 16 products to a core register of even number. There are seven, so six sums are made at once: of three
- * pixels and two channels, with five loads. */
-#define TILE 3
+#define TILE ARENITE_MVE_TILE
+#define BLOCK ARENITE_MVE_BLOCK
 /* Windows whose rows are shorter than this are copied together: a run costs about 3 instructions an output. */
 #define LONG_RUN 64
-#define BLOCK ARENITE_MVE_BLOCK
+
+typedef arenite_mve_product_t product_t;
+
+/* What holds for a whole row. */
+typedef struct {
+    arenite_mve_output_t store;
+    arenite_mve_mode_t mode;
+} output_t;
 
 /* Windows of neighbouring pixels. Each is `count` runs of `bytes` bytes; those of the next pixel lie `distance`
  * bytes further. */
@@ -27,250 +34,18 @@ typedef struct {
     } space;
 } windows_t;
 
-/* A run, of up to TILE pixels, times the weights of some channels. The assembly knows the offsets. */
-typedef struct {
-    const int8_t *x[TILE];
-    const int8_t *weights; /* of the first channel; moves on */
-    int32_t bytes;         /* of the run */
-    int32_t step;          /* from the weights of one channel to those of the next */
-    const int32_t *end;    /* of the sums */
-} product_t;
-
-/* sums[pixel][channel] += x[pixel] * weights[channel], of three pixels, two channels at a time. */
-static __attribute__((noinline)) void multiply_3x2(product_t *product, int32_t *sums) {
-    register product_t *p __asm__("r12") = product;
-    register int32_t *s __asm__("r11") = sums;
-    __asm__ volatile("1:\n\t"
-                     "ldm r12, {r1, r3, r5, r7}\n\t"
-                     "ldrd lr, r0, [r12, #16]\n\t"
-                     "add r9, r7, r0\n\t"
-                     "add r0, r9, r0\n\t"
-                     "str r0, [r12, #12]\n\t"
-                     "ldrd r0, r2, [r11]\n\t"
-                     "ldrd r4, r6, [r11, #64]\n\t"
-                     "ldrd r8, r10, [r11, #128]\n\t"
-                     "dlstp.8 lr, lr\n"
-                     "2:\n\t"
-                     "vldrb.8 q0, [r7], #16\n\t"
-                     "vldrb.8 q1, [r1], #16\n\t"
-                     "vmladava.s8 r0, q0, q1\n\t"
-                     "vldrb.8 q2, [r3], #16\n\t"
-                     "vmladava.s8 r4, q0, q2\n\t"
-                     "vldrb.8 q3, [r5], #16\n\t"
-                     "vmladava.s8 r8, q0, q3\n\t"
-                     "vldrb.8 q0, [r9], #16\n\t"
-                     "vmladava.s8 r2, q0, q1\n\t"
-                     "vmladava.s8 r6, q0, q2\n\t"
-                     "vmladava.s8 r10, q0, q3\n\t"
-                     "letp lr, 2b\n\t"
-                     "strd r4, r6, [r11, #64]\n\t"
-                     "strd r8, r10, [r11, #128]\n\t"
-                     "strd r0, r2, [r11], #8\n\t"
-                     "ldr r0, [r12, #24]\n\t"
-                     "cmp r11, r0\n\t"
-                     "bne 1b"
-                     : "+r"(s)
-                     : "r"(p)
-                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0", "q1",
-                       "q2", "q3", "cc", "memory");
-}
-
-/* The same of two pixels. */
-static __attribute__((noinline)) void multiply_2x2(product_t *product, int32_t *sums) {
-    register product_t *p __asm__("r12") = product;
-    register int32_t *s __asm__("r11") = sums;
-    __asm__ volatile("1:\n\t"
-                     "ldm r12, {r1, r3, r5, r7}\n\t"
-                     "ldrd lr, r0, [r12, #16]\n\t"
-                     "add r9, r7, r0\n\t"
-                     "add r0, r9, r0\n\t"
-                     "str r0, [r12, #12]\n\t"
-                     "ldrd r0, r2, [r11]\n\t"
-                     "ldrd r4, r6, [r11, #64]\n\t"
-                     "dlstp.8 lr, lr\n"
-                     "2:\n\t"
-                     "vldrb.8 q0, [r7], #16\n\t"
-                     "vldrb.8 q1, [r1], #16\n\t"
-                     "vmladava.s8 r0, q0, q1\n\t"
-                     "vldrb.8 q2, [r3], #16\n\t"
-                     "vmladava.s8 r4, q0, q2\n\t"
-                     "vldrb.8 q0, [r9], #16\n\t"
-                     "vmladava.s8 r2, q0, q1\n\t"
-                     "vmladava.s8 r6, q0, q2\n\t"
-                     "letp lr, 2b\n\t"
-                     "strd r4, r6, [r11, #64]\n\t"
-                     "strd r0, r2, [r11], #8\n\t"
-                     "ldr r0, [r12, #24]\n\t"
-                     "cmp r11, r0\n\t"
-                     "bne 1b"
-                     : "+r"(s)
-                     : "r"(p)
-                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r9", "lr", "q0", "q1", "q2", "cc",
-                       "memory");
-}
-
-/* The same of one pixel, four channels at a time. */
-static __attribute__((noinline)) void multiply_1x4(product_t *product, int32_t *sums) {
-    register product_t *p __asm__("r12") = product;
-    register int32_t *s __asm__("r11") = sums;
-    __asm__ volatile("1:\n\t"
-                     "ldr r1, [r12]\n\t"
-                     "ldr r3, [r12, #12]\n\t"
-                     "ldrd lr, r0, [r12, #16]\n\t"
-                     "add r5, r3, r0\n\t"
-                     "add r7, r5, r0\n\t"
-                     "add r9, r7, r0\n\t"
-                     "add r0, r9, r0\n\t"
-                     "str r0, [r12, #12]\n\t"
-                     "ldrd r0, r2, [r11]\n\t"
-                     "ldrd r4, r6, [r11, #8]\n\t"
-                     "dlstp.8 lr, lr\n"
-                     "2:\n\t"
-                     "vldrb.8 q0, [r1], #16\n\t"
-                     "vldrb.8 q1, [r3], #16\n\t"
-                     "vmladava.s8 r0, q0, q1\n\t"
-                     "vldrb.8 q2, [r5], #16\n\t"
-                     "vmladava.s8 r2, q0, q2\n\t"
-                     "vldrb.8 q3, [r7], #16\n\t"
-                     "vmladava.s8 r4, q0, q3\n\t"
-                     "vldrb.8 q1, [r9], #16\n\t"
-                     "vmladava.s8 r6, q0, q1\n\t"
-                     "letp lr, 2b\n\t"
-                     "strd r4, r6, [r11, #8]\n\t"
-                     "strd r0, r2, [r11], #16\n\t"
-                     "ldr r0, [r12, #24]\n\t"
-                     "cmp r11, r0\n\t"
-                     "bne 1b"
-                     : "+r"(s)
-                     : "r"(p)
-                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0", "q1",
-                       "q2", "q3", "cc", "memory");
-}
-
-/* How the sums of a block become bytes. */
-typedef struct {
-    const int32_t *multiplier;
-    const int8_t *shift;
-    int32_t zero_point;
-    int32_t out_c;
-    int8_t limits[2 * BLOCK]; /* act_min, act_max */
-    arenite_mve_mode_t mode;
-    int16_t act_min;
-    int16_t act_max;
-} output_t;
-
-#define SCALE_POSITIVE(q, multiplier, shift)                                                                 \
-    "vldrw.u32 q4, [%[multipliers], #" multiplier "]\n\t"                                                    \
-    "vqrdmulh.s32 " q ", " q ", q4\n\t"                                                                      \
-    "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
-    "vrshl.s32 " q ", " q ", q4\n\t"
-#define SCALE_SIGNED(q, multiplier, shift)                                                                   \
-    "vldrw.u32 q4, [%[multipliers], #" multiplier "]\n\t"                                                    \
-    "vqrdmulh.s32 " q ", " q ", q4\n\t"                                                                      \
-    "vshr.s32 q4, " q ", #31\n\t"                                                                            \
-    "vadd.i32 " q ", " q ", q4\n\t"                                                                          \
-    "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
-    "vrshl.s32 " q ", " q ", q4\n\t"
-#define SCALE_ANY(q, multiplier, shift)                                                                      \
-    "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
-    "vmov.i32 q7, #0\n\t"                                                                                    \
-    "vmax.s32 q7, q7, q4\n\t"                                                                                \
-    "vshl.s32 " q ", " q ", q7\n\t"                                                                          \
-    "vldrw.u32 q7, [%[multipliers], #" multiplier "]\n\t"                                                    \
-    "vqrdmulh.s32 " q ", " q ", q7\n\t"                                                                      \
-    "vmov.i32 q7, #0\n\t"                                                                                    \
-    "vmin.s32 q4, q4, q7\n\t"                                                                                \
-    "vand q7, " q ", q4\n\t"                                                                                 \
-    "vshr.s32 q7, q7, #31\n\t"                                                                               \
-    "vadd.i32 " q ", " q ", q7\n\t"                                                                          \
-    "vrshl.s32 " q ", " q ", q4\n\t"                                                                         \
-    "vadd.i32 " q ", " q ", %[wide_zero]\n\t"
-
-/* A whole block of some pixels as bytes in the order of channels. The zero point is added to 32 bits, where a sum may reach
- * their end, or else to 16. */
-#define STORE(name, SCALE, wide, narrow)                                                                     \
-    static __attribute__((noinline)) void name(const output_t *o, const int32_t *sums, int32_t at,           \
-                                               int32_t pixels, int8_t *out) {                                \
-        register int32_t left __asm__("lr") = pixels;                                                        \
-        __asm__ volatile(                                                                                    \
-            "vldrb.8 q5, [%[limits]]\n\t"                                                                    \
-            "vldrb.8 q6, [%[limits], #16]\n\t"                                                               \
-            "dls lr, lr\n"                                                                                   \
-            "1:\n\t"                                                                                         \
-            "vldrw.u32 q0, [%[sums]], #16\n\t"                                                               \
-            "vldrw.u32 q1, [%[sums]], #16\n\t"                                                               \
-            "vldrw.u32 q2, [%[sums]], #16\n\t"                                                               \
-            "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0") SCALE("q1", "16", "4")                  \
-                SCALE("q2", "32", "8") SCALE("q3", "48", "12") NARROW                                        \
-            : [sums] "+r"(sums), [out] "+r"(out), "+r"(left)                                                 \
-            : [multipliers] "r"(o->multiplier + at), [shifts] "l"(o->shift + at), [wide_zero] "r"(wide),     \
-              [narrow_zero] "r"(narrow), [out_c] "r"(o->out_c), [limits] "r"(o->limits)                      \
-            : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                                     \
-    }
-#define NARROW                                                                                               \
-    "vqmovnb.s32 q0, q0\n\t"                                                                                 \
-    "vqmovnt.s32 q0, q2\n\t"                                                                                 \
-    "vqmovnb.s32 q1, q1\n\t"                                                                                 \
-    "vqmovnt.s32 q1, q3\n\t"                                                                                 \
-    "vqadd.s16 q0, q0, %[narrow_zero]\n\t"                                                                   \
-    "vqadd.s16 q1, q1, %[narrow_zero]\n\t"                                                                   \
-    "vqmovnb.s16 q0, q0\n\t"                                                                                 \
-    "vqmovnt.s16 q0, q1\n\t"                                                                                 \
-    "vmax.s8 q0, q0, q5\n\t"                                                                                 \
-    "vmin.s8 q0, q0, q6\n\t"                                                                                 \
-    "vstrb.8 q0, [%[out]]\n\t"                                                                               \
-    "add %[out], %[out], %[out_c]\n\t"                                                                       \
-    "le lr, 1b"
-STORE(store_positive, SCALE_POSITIVE, 0, o->zero_point)
-STORE(store_signed, SCALE_SIGNED, 0, o->zero_point)
-STORE(store_any, SCALE_ANY, o->zero_point, 0)
-
-/* The first channels of a block of one pixel, in the order of channels and in any mode, as arenite_to_byte does it. */
-static __attribute__((noinline)) void store_part(const output_t *o, const int32_t *sums, int32_t at,
-                                                 int32_t count, int8_t *out) {
-    const int32_t *multipliers = o->multiplier + at;
-    const int8_t *shifts = o->shift + at;
-    register int32_t left __asm__("lr") = count;
-    __asm__ volatile(
-        "vdup.32 q3, %[low]\n\t"
-        "vdup.32 q4, %[high]\n\t"
-        "vmov.i32 q5, #0\n\t"
-        "dlstp.32 lr, lr\n"
-        "1:\n\t"
-        "vldrb.s32 q2, [%[shifts]], #4\n\t"
-        "vldrw.u32 q0, [%[sums]], #16\n\t"
-        "vmax.s32 q1, q2, q5\n\t"
-        "vshl.s32 q0, q0, q1\n\t"
-        "vldrw.u32 q1, [%[multipliers]], #16\n\t"
-        "vqrdmulh.s32 q0, q0, q1\n\t"
-        "vmin.s32 q2, q2, q5\n\t"
-        "vand q1, q0, q2\n\t"
-        "vshr.s32 q1, q1, #31\n\t"
-        "vadd.i32 q0, q0, q1\n\t"
-        "vrshl.s32 q0, q0, q2\n\t"
-        "vadd.i32 q0, q0, %[zero]\n\t"
-        "vmax.s32 q0, q0, q3\n\t"
-        "vmin.s32 q0, q0, q4\n\t"
-        "vstrb.32 q0, [%[out]], #4\n\t"
-        "letp lr, 1b"
-        : [shifts] "+l"(shifts), [out] "+l"(out), [sums] "+r"(sums), [multipliers] "+r"(multipliers),
-          "+r"(left)
-        : [zero] "r"(o->zero_point), [low] "r"((int32_t)o->act_min), [high] "r"((int32_t)o->act_max)
-        : "q0", "q1", "q2", "q3", "q4", "q5", "memory");
-}
-
 static inline void store(const output_t *o, const int32_t *sums, int32_t at, int32_t count, int32_t pixels,
                          int8_t *out) {
     if (count < BLOCK) {
-        for (int32_t i = 0; i < pixels; i++, sums += BLOCK, out += o->out_c) {
-            store_part(o, sums, at, count, out);
+        for (int32_t i = 0; i < pixels; i++, sums += BLOCK, out += o->store.out_c) {
+            arenite_mve_store_part(&o->store, sums, at, count, out);
         }
     } else if (o->mode == ARENITE_MVE_ANY) {
-        store_any(o, sums, at, pixels, out);
+        arenite_mve_store_any(&o->store, sums, at, pixels, out);
     } else if (o->mode == ARENITE_MVE_POSITIVE) {
-        store_positive(o, sums, at, pixels, out);
+        arenite_mve_store_positive(&o->store, sums, at, pixels, out);
     } else {
-        store_signed(o, sums, at, pixels, out);
+        arenite_mve_store_signed(&o->store, sums, at, pixels, out);
     }
 }
 
@@ -300,15 +75,26 @@ static inline void point(const windows_t *windows, int32_t run, product_t *produ
     product->x[2] = product->x[1] + windows->distance;
 }
 
-static inline void multiply(product_t *product, int32_t pixels, int32_t count, int32_t *sums) {
+static inline void multiply(product_t *product, int32_t pixels, int32_t count, int32_t *sums,
+                            arenite_mve_turn_t turn) {
     product->end = sums + (pixels == 1 ? (count + 3) & ~3 : (count + 1) & ~1);
     if (pixels == TILE) {
-        multiply_3x2(product, sums);
+        arenite_mve_multiply_3(product, sums, turn);
     } else if (pixels == 2) {
-        multiply_2x2(product, sums);
+        arenite_mve_multiply_2(product, sums, turn);
     } else {
-        multiply_1x4(product, sums);
+        arenite_mve_multiply_1(product, sums, turn);
     }
+}
+
+static arenite_mve_turn_t set_turns(int32_t bytes, product_t *product) {
+    const uint32_t count = (uint32_t)bytes;
+    if (count % 48 == 0) {
+        product->turns = (int32_t)(count / 48);
+        return ARENITE_MVE_BY_48;
+    }
+    product->turns = (int32_t)(count % 32 == 0 ? count / 32 : count);
+    return count % 32 == 0 ? ARENITE_MVE_BY_32 : ARENITE_MVE_BY_16;
 }
 
 /* All channels of `pixels` pixels. Where a window is one run, the weights follow one another over all blocks. */
@@ -319,14 +105,14 @@ static inline void run_tile(const arenite_conv_2d_s8_t *p, const output_t *o, co
     int32_t sums[TILE * BLOCK]; /* of each pixel a block */
     product_t product;
     int32_t c = 0;
-    product.bytes = bytes;
+    const arenite_mve_turn_t turn = set_turns(bytes, &product);
     product.step = runs * bytes;
     product.weights = p->weights;
     point(windows, 0, &product);
     if (runs == 1) {
         for (; c <= out_c - BLOCK; c += BLOCK, bias += BLOCK) {
             start_sums(bias, pixels, BLOCK, sums);
-            multiply(&product, pixels, BLOCK, sums);
+            multiply(&product, pixels, BLOCK, sums, turn);
             store(o, sums, c, BLOCK, pixels, out + c);
         }
     }
@@ -337,7 +123,7 @@ static inline void run_tile(const arenite_conv_2d_s8_t *p, const output_t *o, co
         for (int32_t run = 0; run < runs; run++) {
             point(windows, run, &product);
             product.weights = weights + run * bytes;
-            multiply(&product, pixels, count, sums);
+            multiply(&product, pixels, count, sums, turn);
         }
         product.weights = weights + BLOCK * product.step;
         store(o, sums, c, count, pixels, out + c);
@@ -471,15 +257,15 @@ static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, con
 }
 
 static void set_output(const arenite_conv_2d_s8_t *p, output_t *o) {
-    o->multiplier = p->multiplier;
-    o->shift = p->shift;
-    o->zero_point = p->out_zero_point;
-    o->out_c = p->out_c;
-    vst1q_s8(o->limits, vdupq_n_s8((int8_t)p->act_min));
-    vst1q_s8(o->limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
+    o->store.multiplier = p->multiplier;
+    o->store.shift = p->shift;
+    o->store.zero_point = p->out_zero_point;
+    o->store.out_c = p->out_c;
+    vst1q_s8(o->store.limits, vdupq_n_s8((int8_t)p->act_min));
+    vst1q_s8(o->store.limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
+    o->store.act_min = p->act_min;
+    o->store.act_max = p->act_max;
     o->mode = arenite_mve_mode(p->shift, p->out_c, p->out_zero_point, p->act_min);
-    o->act_min = p->act_min;
-    o->act_max = p->act_max;
 }
 
 void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
