@@ -20,27 +20,36 @@ typedef struct {
     int32_t count;
 } taps_t;
 
+/* What the assembly for 3x3 windows reads, which knows the offsets. */
 typedef struct {
+    const int8_t *x[FAST_TAPS + 3]; /* taps of the first pixel; moves on */
     const int8_t *blocks;
+    int32_t whole_blocks;
+    int32_t pixels;
+    int32_t step;      /* bytes from the taps of one pixel to those of the next */
+    int8_t limits[48]; /* 8 times the zero point in 16 bits, 16 times act_min, 16 times act_max */
+} fast_t;
+
+typedef struct {
+    fast_t fast;
     int8_t *out;
     int32_t channels;
     int32_t zero_point;
-    int8_t limits[48]; /* 8 times the zero point in 16 bits, 16 times act_min, 16 times act_max */
     arenite_mve_mode_t mode;
 } output_t;
 
 /* Sums q0 .. q3; products of the even channels in q4, of the odd ones in q5. */
 #define FIRST(x)                                                                                             \
-    "vldrb.8 q6, [%[" x "]], #16\n\t"                                                                        \
-    "vldrb.8 q7, [%[w]], #16\n\t"                                                                            \
+    "vldrb.8 q6, [" x "], #16\n\t"                                                                           \
+    "vldrb.8 q7, [r7], #16\n\t"                                                                              \
     "vmullb.s8 q4, q6, q7\n\t"                                                                               \
     "vmullt.s8 q5, q6, q7\n\t"
 #define SECOND(x)                                                                                            \
-    "vldrb.8 q6, [%[" x "]]\n\t"                                                                             \
-    "vldrb.8 q7, [%[w]], #16\n\t"                                                                            \
+    "vldrb.8 q6, [" x "]\n\t"                                                                                \
+    "vldrb.8 q7, [r7], #16\n\t"                                                                              \
     "vmullb.s8 q6, q6, q7\n\t"                                                                               \
     "vadd.i16 q4, q4, q6\n\t"                                                                                \
-    "vldrb.8 q6, [%[" x "]], #16\n\t"                                                                        \
+    "vldrb.8 q6, [" x "], #16\n\t"                                                                           \
     "vmullt.s8 q6, q6, q7\n\t"                                                                               \
     "vadd.i16 q5, q5, q6\n\t"
 #define WIDEN                                                                                                \
@@ -57,61 +66,67 @@ typedef struct {
     "vadd.i32 " q ", " q ", q6\n\t"
 #define TIES_UP(q)
 #define SCALE(q, ties)                                                                                       \
-    "vldrw.u32 q4, [%[w]], #16\n\t"                                                                          \
-    "vldrb.s32 q5, [%[w]], #4\n\t"                                                                           \
+    "vldrw.u32 q4, [r7], #16\n\t"                                                                            \
+    "vldrb.s32 q5, [r7], #4\n\t"                                                                             \
     "vqrdmulh.s32 " q ", " q ", q4\n\t" ties(q) "vrshl.s32 " q ", " q ", q5\n\t"
 #define SUMS_3X3                                                                                             \
-    FIRST("x0")                                                                                              \
-    SECOND("x1")                                                                                             \
-    WIDEN FIRST("x2") SECOND("x3") WIDEN FIRST("x4") SECOND("x5") WIDEN FIRST("x6") SECOND("x7")             \
-        WIDEN FIRST("x8") WIDEN
-#define BYTES(ties)                                                                                          \
-    SCALE("q0", ties)                                                                                        \
-    SCALE("q1", ties)                                                                                        \
-    SCALE("q2", ties)                                                                                        \
-    SCALE("q3", ties)                                                                                        \
+    FIRST("r1")                                                                                              \
+    SECOND("r2")                                                                                             \
+    WIDEN FIRST("r3") SECOND("r4") WIDEN FIRST("r5") SECOND("r6") WIDEN FIRST("r8") SECOND("r9")             \
+        WIDEN FIRST("r10") WIDEN
+#define BIAS                                                                                                 \
+    "vldrw.u32 q0, [r7], #16\n\t"                                                                            \
+    "vldrw.u32 q1, [r7], #16\n\t"                                                                            \
+    "vldrw.u32 q2, [r7], #16\n\t"                                                                            \
+    "vldrw.u32 q3, [r7], #16\n\t"
+#define BYTES                                                                                                \
     "vqmovnb.s32 q0, q0\n\t"                                                                                 \
     "vqmovnt.s32 q0, q2\n\t"                                                                                 \
     "vqmovnb.s32 q1, q1\n\t"                                                                                 \
-    "vqmovnt.s32 q1, q3\n\t"
+    "vqmovnt.s32 q1, q3\n\t"                                                                                 \
+    "vldrb.8 q4, [r12, #64]\n\t"                                                                             \
+    "vldrb.8 q5, [r12, #80]\n\t"                                                                             \
+    "vldrb.8 q6, [r12, #96]\n\t"                                                                             \
+    "vqadd.s16 q0, q0, q4\n\t"                                                                               \
+    "vqadd.s16 q1, q1, q4\n\t"                                                                               \
+    "vqmovnb.s16 q0, q0\n\t"                                                                                 \
+    "vqmovnt.s16 q0, q1\n\t"                                                                                 \
+    "vmax.s8 q0, q0, q5\n\t"                                                                                 \
+    "vmin.s8 q0, q0, q6\n\t"                                                                                 \
+    "vstrb.8 q0, [r11], #16\n\t"
+#define MOVE(at)                                                                                             \
+    "vldrw.u32 q0, [r12, #" at "]\n\t"                                                                       \
+    "vadd.i32 q0, q0, r0\n\t"                                                                                \
+    "vstrw.32 q0, [r12, #" at "]\n\t"
 
-/* Whole blocks of a 3x3 window. `ties` decides how halves of negative values are rounded. */
-#define BLOCKS_3X3(name, ties)                                                                               \
-    static void name(const taps_t *taps, const output_t *o) {                                                \
-        const int8_t *x0 = taps->x[0], *x1 = taps->x[1], *x2 = taps->x[2], *x3 = taps->x[3];                 \
-        const int8_t *x4 = taps->x[4], *x5 = taps->x[5], *x6 = taps->x[6], *x7 = taps->x[7];                 \
-        const int8_t *x8 = taps->x[8], *w = o->blocks;                                                       \
-        int8_t *out = o->out;                                                                                \
-        register int32_t blocks __asm__("lr") = o->channels / BLOCK;                                         \
-        __asm__ volatile(                                                                                    \
-            "dls lr, lr\n"                                                                                   \
-            "1:\n\t"                                                                                         \
-            "vldrw.u32 q0, [%[w]], #16\n\t"                                                                  \
-            "vldrw.u32 q1, [%[w]], #16\n\t"                                                                  \
-            "vldrw.u32 q2, [%[w]], #16\n\t"                                                                  \
-            "vldrw.u32 q3, [%[w]], #16\n\t" SUMS_3X3 BYTES(ties) "vldrb.8 q4, [%[limits]]\n\t"               \
-                                                                 "vldrb.8 q5, [%[limits], #16]\n\t"          \
-                                                                 "vldrb.8 q6, [%[limits], #32]\n\t"          \
-                                                                 "vqadd.s16 q0, q0, q4\n\t"                  \
-                                                                 "vqadd.s16 q1, q1, q4\n\t"                  \
-                                                                 "vqmovnb.s16 q0, q0\n\t"                    \
-                                                                 "vqmovnt.s16 q0, q1\n\t"                    \
-                                                                 "vmax.s8 q0, q0, q5\n\t"                    \
-                                                                 "vmin.s8 q0, q0, q6\n\t"                    \
-                                                                 "vstrb.8 q0, [%[out]], #16\n\t"             \
-                                                                 "le lr, 1b"                                 \
-            : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [x4] "+r"(x4), [x5] "+r"(x5),      \
-              [x6] "+r"(x6), [x7] "+r"(x7), [x8] "+r"(x8), [w] "+l"(w), [out] "+r"(out), "+r"(blocks)        \
-            : [limits] "r"(o->limits)                                                                        \
-            : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                                     \
+/* The whole blocks of some pixels with 3x3 windows. `ties` decides how halves of negative values are rounded. */
+#define PIXELS_3X3(name, ties)                                                                               \
+    static void name(fast_t *fast, int8_t *to) {                                                             \
+        register fast_t *f __asm__("r12") = fast;                                                            \
+        register int8_t *out __asm__("r11") = to;                                                            \
+        __asm__ volatile("1:\n\t"                                                                            \
+                         "ldm r12, {r1, r2, r3, r4, r5, r6, r8, r9, r10}\n\t"                                \
+                         "ldrd r7, lr, [r12, #48]\n\t"                                                       \
+                         "dls lr, lr\n"                                                                      \
+                         "2:\n\t" BIAS SUMS_3X3 SCALE("q0", ties) SCALE("q1", ties) SCALE("q2", ties)        \
+                             SCALE("q3", ties) BYTES "le lr, 2b\n\t"                                         \
+                                                     "ldr r0, [r12, #60]\n\t" MOVE("0") MOVE("16")           \
+                                                         MOVE("32") "ldr r0, [r12, #56]\n\t"                 \
+                                                                    "subs r0, r0, #1\n\t"                    \
+                                                                    "str r0, [r12, #56]\n\t"                 \
+                                                                    "bne 1b"                                 \
+                         : "+r"(out)                                                                         \
+                         : "r"(f)                                                                            \
+                         : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0",    \
+                           "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory");                        \
     }
-BLOCKS_3X3(blocks_3x3_positive, TIES_UP)
-BLOCKS_3X3(blocks_3x3_signed, TIES_DOWN)
+PIXELS_3X3(pixels_3x3_positive, TIES_UP)
+PIXELS_3X3(pixels_3x3_signed, TIES_DOWN)
 
 /* A block of up to 16 channels of any window, `at` channels behind the first. */
 static void any_block(const taps_t *taps, const output_t *o, int32_t at) {
     const mve_pred16_t inside = vctp8q((uint32_t)(o->channels - at));
-    const int8_t *w = o->blocks + (ptrdiff_t)(at / BLOCK) * BLOCK_BYTES(taps->count);
+    const int8_t *w = o->fast.blocks + (ptrdiff_t)(at / BLOCK) * BLOCK_BYTES(taps->count);
     const int32_t *const bias = (const int32_t *)(const void *)w;
     int32x4_t sums[4] = {vld1q_s32(bias), vld1q_s32(bias + 4), vld1q_s32(bias + 8), vld1q_s32(bias + 12)};
     w += 4 * BLOCK;
@@ -136,17 +151,23 @@ static void any_block(const taps_t *taps, const output_t *o, int32_t at) {
         sums[i] = arenite_mve_scale(sums[i], multiplier, vldrbq_s32(w + 16), o->zero_point);
     }
     int8x16_t bytes = arenite_mve_narrow(sums[0], sums[1], sums[2], sums[3]);
-    bytes = vminq_s8(vmaxq_s8(bytes, vld1q_s8(o->limits + 16)), vld1q_s8(o->limits + 32));
+    bytes = vminq_s8(vmaxq_s8(bytes, vld1q_s8(o->fast.limits + 16)), vld1q_s8(o->fast.limits + 32));
     vstrbq_p_s8(o->out + at, bytes, inside);
 }
 
-static void run_pixel(const taps_t *taps, const output_t *o) {
+/* `pixels` pixels; more than one only where their channels are whole blocks. */
+static __attribute__((noinline)) void run_pixels(const taps_t *taps, output_t *o, int32_t pixels) {
     int32_t at = 0;
     if (taps->count == FAST_TAPS && o->mode != ARENITE_MVE_ANY && o->channels >= BLOCK) {
+        for (int32_t i = 0; i < FAST_TAPS; i++) {
+            o->fast.x[i] = taps->x[i];
+        }
+        o->fast.whole_blocks = o->channels / BLOCK;
+        o->fast.pixels = pixels;
         if (o->mode == ARENITE_MVE_POSITIVE) {
-            blocks_3x3_positive(taps, o);
+            pixels_3x3_positive(&o->fast, o->out);
         } else {
-            blocks_3x3_signed(taps, o);
+            pixels_3x3_signed(&o->fast, o->out);
         }
         at = o->channels / BLOCK * BLOCK;
     }
@@ -203,14 +224,14 @@ static int exist(const int8_t *const *rows, int32_t count) {
 }
 
 static void set_output(const arenite_depthwise_conv_2d_s8_t *p, int8_t *out, output_t *o) {
-    o->blocks = p->weights;
+    o->fast.blocks = p->weights;
     o->out = out;
     o->channels = p->in_c;
     o->zero_point = p->out_zero_point;
     o->mode = arenite_mve_mode(p->shift, p->in_c, p->out_zero_point, p->act_min);
-    vstrhq_s16((int16_t *)(void *)o->limits, vdupq_n_s16(p->out_zero_point));
-    vst1q_s8(o->limits + 16, vdupq_n_s8((int8_t)p->act_min));
-    vst1q_s8(o->limits + 32, vdupq_n_s8((int8_t)p->act_max));
+    vstrhq_s16((int16_t *)(void *)o->fast.limits, vdupq_n_s16(p->out_zero_point));
+    vst1q_s8(o->fast.limits + 16, vdupq_n_s8((int8_t)p->act_min));
+    vst1q_s8(o->fast.limits + 32, vdupq_n_s8((int8_t)p->act_max));
 }
 
 void arenite_depthwise_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out,
@@ -229,19 +250,27 @@ void arenite_depthwise_conv_2d_s8_mve(const void *params, const int8_t *const *r
     (void)scratch;
     set_output(p, out, &output);
     list_taps(p, rows, -p->pad_left, outside, &taps);
+    output.fast.step = together * p->stride_w * in_c;
+    const int32_t are_fast = taps.count == FAST_TAPS && output.mode != ARENITE_MVE_ANY;
+    const int32_t last = p->in_w - 1 - span; /* the last input pixel where a window may start */
     for (int32_t x = 0, pixels; x < out_w; x += pixels) {
         const int32_t first = x * p->stride_w - p->pad_left;
         pixels = 1;
-        if (have_rows && first >= 0 && first + span < p->in_w) {
-            if (x + together <= out_w && first + together - 1 + span < p->in_w) {
+        output.channels = in_c;
+        if (have_rows && first >= 0 && first <= last) {
+            int32_t times = 1;
+            const int32_t inside = (last - first) / p->stride_w + 1, left = out_w - x;
+            const int32_t most = (inside < left ? inside : left) / together;
+            if (most > 0) {
                 pixels = together;
+                output.channels = together * in_c;
+                times = are_fast && output.channels % BLOCK == 0 ? most : 1;
             }
-            output.channels = pixels * in_c;
-            run_pixel(&taps, &output);
+            run_pixels(&taps, &output, times);
+            pixels *= times;
         } else {
-            output.channels = in_c;
             replace_outside(p, rows, first, outside, &taps, &replaced);
-            run_pixel(&replaced, &output);
+            run_pixels(&replaced, &output, 1);
         }
         output.out += pixels * in_c;
         move_taps(&taps, pixels * p->stride_w * in_c);
