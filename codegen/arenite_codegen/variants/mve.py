@@ -16,6 +16,7 @@ BLOCK = 16  # as ARENITE_MVE_BLOCK
 HALF = 1 << 30  # multiplier of one half
 MAX_TAPS = 64  # as ARENITE_MVE_TAPS
 MAX_COPIED_BYTES, MAX_RUNS = 448, 32  # as ARENITE_MVE_COPY, ARENITE_MVE_RUNS
+POSITIVE, SIGNED, ANY = 1, 2, 3  # as arenite_mve_mode_t
 _ARCHITECTURE, _FEATURE = "cortex-m", "mve"
 
 
@@ -27,6 +28,13 @@ def _order(channels: int) -> Array:
     return order
 
 
+def _mode(parameters: Parameters) -> int:
+    """How sums become bytes, as arenite_mve_mode_t says."""
+    if np.max(parameters["shift"]) >= 0:
+        return ANY
+    return POSITIVE if parameters["act_min"] >= parameters["out_zero_point"] else SIGNED
+
+
 def _by_channel(parameters: Parameters) -> dict[str, Array | int]:
     """Bias, multiplier and shift in that order, with zeros up to a multiple of 4."""
     channels = len(parameters["weights"])
@@ -35,7 +43,7 @@ def _by_channel(parameters: Parameters) -> dict[str, Array | int]:
         "bias": np.pad(parameters["bias"][order], rest),
         "multiplier": np.pad(per_channel(parameters, "multiplier", channels)[order], rest),
         "shift": np.pad(per_channel(parameters, "shift", channels)[order], rest),
-        "per_channel": 1,
+        "per_channel": _mode(parameters),
     }
 
 
@@ -94,8 +102,8 @@ def _pack_depthwise(parameters: Parameters) -> Parameters:
     scales = np.concatenate([multiplier.reshape(-1, 4, 16), in_order(shift).reshape(-1, 4, 4)], axis=2)
     blocks = np.concatenate([part.reshape(len(bias), -1) for part in (bias, weights, scales)], axis=1)
     outside = np.full(channels, parameters["in_zero_point"], np.int8)
-    packed = {name: value for name, value in parameters.items() if name not in ("bias", "multiplier")}
-    return {**packed, "weights": np.concatenate([blocks.ravel(), outside]), "shift": shift, "per_channel": 1}
+    packed = {name: value for name, value in parameters.items() if name not in ("bias", "multiplier", "shift")}
+    return {**packed, "weights": np.concatenate([blocks.ravel(), outside]), "per_channel": _mode(parameters)}
 
 
 def _refuse_add(parameters: Parameters) -> str:

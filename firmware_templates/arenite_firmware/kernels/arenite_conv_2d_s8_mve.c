@@ -180,11 +180,23 @@ static void in_place(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, i
 /* One row of a window that is not whole inside, or not one run. */
 static __attribute__((noinline)) int8_t *copy_taps(const arenite_conv_2d_s8_t *p, const int8_t *row,
                                                    int32_t first, int8_t *to) {
-    for (int32_t x = first; x < first + p->kernel_w * p->dilation_w; x += p->dilation_w) {
-        if (row != NULL && x >= 0 && x < p->in_w) {
-            to = arenite_mve_copy(to, row + (ptrdiff_t)x * p->in_c, p->in_c);
+    const int32_t in_c = p->in_c, in_w = p->in_w, kernel_w = p->kernel_w, zero_point = p->in_zero_point;
+    const int32_t end = first + kernel_w;
+    const int one_run = p->dilation_w == 1;
+    if (row == NULL || (one_run && (end <= 0 || first >= in_w))) {
+        return arenite_mve_fill(to, zero_point, kernel_w * in_c);
+    }
+    if (one_run) {
+        const int32_t from = first < 0 ? 0 : first, until = end > in_w ? in_w : end;
+        to = arenite_mve_fill(to, zero_point, (from - first) * in_c);
+        to = arenite_mve_copy(to, row + (ptrdiff_t)from * in_c, (until - from) * in_c);
+        return arenite_mve_fill(to, zero_point, (end - until) * in_c);
+    }
+    for (int32_t kx = 0, x = first; kx < kernel_w; kx++, x += p->dilation_w) {
+        if (x >= 0 && x < in_w) {
+            to = arenite_mve_copy(to, row + (ptrdiff_t)x * in_c, in_c);
         } else {
-            to = arenite_mve_fill(to, p->in_zero_point, p->in_c);
+            to = arenite_mve_fill(to, zero_point, in_c);
         }
     }
     return to;
@@ -265,7 +277,7 @@ static void set_output(const arenite_conv_2d_s8_t *p, output_t *o) {
     vst1q_s8(o->store.limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
     o->store.act_min = p->act_min;
     o->store.act_max = p->act_max;
-    o->mode = arenite_mve_mode(p->shift, p->out_c, p->out_zero_point, p->act_min);
+    o->mode = (arenite_mve_mode_t)p->per_channel;
 }
 
 void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,

@@ -6,7 +6,8 @@
  *   weights     [out_c][kernel_h][kernel_w][in_c], channels in the order of whole blocks of 16 as ARENITE_MVE_CHANNEL
  *               says, those left over as they are, and zeros up to a multiple of 4 channels. Behind them, where a window
  *               has more than ARENITE_MVE_COPY bytes, in_c times in_zero_point
- *   bias, multiplier, shift  in the same order, with zeros up to a multiple of 4; per_channel is 1
+ *   bias, multiplier, shift  in the same order, with zeros up to a multiple of 4
+ *   per_channel  one of arenite_mve_mode_t
  * A window has at most ARENITE_MVE_COPY bytes, or at most ARENITE_MVE_RUNS taps. */
 #ifndef ARENITE_CONV_2D_S8_MVE_H
 #define ARENITE_CONV_2D_S8_MVE_H

@@ -228,7 +228,7 @@ static void set_output(const arenite_depthwise_conv_2d_s8_t *p, int8_t *out, out
     o->out = out;
     o->channels = p->in_c;
     o->zero_point = p->out_zero_point;
-    o->mode = arenite_mve_mode(p->shift, p->in_c, p->out_zero_point, p->act_min);
+    o->mode = (arenite_mve_mode_t)p->per_channel;
     vstrhq_s16((int16_t *)(void *)o->fast.limits, vdupq_n_s16(p->out_zero_point));
     vst1q_s8(o->fast.limits + 16, vdupq_n_s8((int8_t)p->act_min));
     vst1q_s8(o->fast.limits + 32, vdupq_n_s8((int8_t)p->act_max));

@@ -7,8 +7,8 @@
  *   int32[16] bias, in the order of ARENITE_MVE_CHANNEL
  *   int8[kernel_h * kernel_w][16] weights, -127 .. 127, in the order of channels
  *   4 times int32[4] multiplier, int8[4] shift, in the order of ARENITE_MVE_CHANNEL
- * and behind the blocks in_c bytes of in_zero_point. `shift` holds the shifts once more, [in_c]; bias and multiplier are
- * NULL, per_channel is 1. depth_multiplier is 1, and kernel_h * kernel_w at most ARENITE_MVE_TAPS. */
+ * and behind the blocks in_c bytes of in_zero_point. bias, multiplier and shift are NULL, per_channel is one of
+ * arenite_mve_mode_t. depth_multiplier is 1, and kernel_h * kernel_w at most ARENITE_MVE_TAPS. */
 #ifndef ARENITE_DEPTHWISE_CONV_2D_S8_MVE_H
 #define ARENITE_DEPTHWISE_CONV_2D_S8_MVE_H
 

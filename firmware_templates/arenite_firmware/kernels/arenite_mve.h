@@ -19,27 +19,12 @@
 
 #define ARENITE_MVE_INLINE static inline __attribute__((always_inline))
 
-/* What holds for all channels of a layer. */
+/* What holds for all channels of a layer; the generator finds it. */
 typedef enum {
-    ARENITE_MVE_POSITIVE, /* shift < 0, and what is below the zero point is clamped */
-    ARENITE_MVE_SIGNED,   /* shift < 0 */
-    ARENITE_MVE_ANY
+    ARENITE_MVE_POSITIVE = 1, /* shift < 0, and what is below the zero point is clamped */
+    ARENITE_MVE_SIGNED = 2,   /* shift < 0 */
+    ARENITE_MVE_ANY = 3
 } arenite_mve_mode_t;
-
-/* The mode of `channels` channels. */
-ARENITE_MVE_INLINE arenite_mve_mode_t arenite_mve_mode(const int8_t *shift, int32_t channels,
-                                                       int32_t zero_point, int32_t act_min) {
-    int32_t greatest = INT8_MIN;
-    for (int32_t c = 0; c < channels; c += 16) {
-        const mve_pred16_t inside = vctp8q((uint32_t)(channels - c));
-        const int8x16_t shifts = vldrbq_z_s8(shift + c, inside);
-        greatest = vmaxvq_p_s8((int8_t)greatest, shifts, inside);
-    }
-    if (greatest >= 0) {
-        return ARENITE_MVE_ANY;
-    }
-    return act_min >= zero_point ? ARENITE_MVE_POSITIVE : ARENITE_MVE_SIGNED;
-}
 
 /* 4 sums by their multipliers and shifts, moved to the zero point modulo 2^32, whatever the mode. */
 ARENITE_MVE_INLINE int32x4_t arenite_mve_scale(int32x4_t value, int32x4_t multiplier, int32x4_t shift,
