@@ -90,6 +90,7 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
 def _compile_all(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, progress: Progress) -> list[str]:
     sources: list[str] = manifest["sources"]
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
+    includes += [f"-D{name}" for name in manifest.get("defines", ())]
     if (bundle_dir / "app" / "freestanding").is_dir():
         includes += ["-isystem", "app/freestanding"]
 
@@ -202,7 +203,7 @@ def _write_report(path: Path, board: Board, manifest: dict[str, Any], tools: Too
         "bss_bytes": report.bss_bytes,
         "stack_bytes": report.stack_bytes,
         "stack_is_bound": report.stack_is_bound,
-        "target": _target(board),
+        "target": _target(board, int(manifest.get("baud", board.uart.baud))),
     }
     try:
         path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -211,13 +212,13 @@ def _write_report(path: Path, board: Board, manifest: dict[str, Any], tools: Too
         raise OutputError(problem, where=str(path)) from error
 
 
-def _target(board: Board) -> dict[str, Any]:
+def _target(board: Board, baud: int) -> dict[str, Any]:
     """What an emulator must know of the board, so that it needs nothing but the build folder."""
     return {
         "architecture": board.architecture,
         "cpu": board.cpu,
         "memory": [asdict(region) for region in board.memory],
-        "uart": asdict(board.uart),
+        "uart": asdict(board.uart) | {"baud": baud},
         "counter": asdict(board.counter),
         "emulators": {emulator.name: asdict(emulator) for emulator in board.emulators},
     }

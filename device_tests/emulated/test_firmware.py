@@ -29,10 +29,12 @@ from arenite_codegen.build import build
 from support.fake_bundle import ARENA_BYTES, SHA256, expected_outputs, make_fake_bundle, random_inputs
 
 BOARDS = ["qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32"]
+# Other cores, and other drivers: what only these touch is tested on them too.
+OTHER_BOARDS = ["qemu-microbit", "qemu-mps2-an385", "qemu-mps2-an505", "qemu-netduinoplus2"]
 TOOLCHAINS = ["gcc", "zig"]
 EMULATORS = ["unicorn", "qemu"]
 HELIUM = "qemu-mps3-an547"  # Unicorn has no Cortex-M55
-RUNS = [*((board, emulator) for board in BOARDS for emulator in EMULATORS), (HELIUM, "qemu")]
+RUNS = [*((board, emulator) for board in BOARDS + OTHER_BOARDS for emulator in EMULATORS), (HELIUM, "qemu")]
 GCC = {"qemu-riscv32": "riscv64-unknown-elf-gcc"}
 QEMU = {"qemu-riscv32": "qemu-system-riscv32"}
 
@@ -96,7 +98,7 @@ def test_identify_load_run_read(built: Built, board_name: str, toolchain: str, e
 
 
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
-@pytest.mark.parametrize("board_name", BOARDS)
+@pytest.mark.parametrize("board_name", BOARDS + OTHER_BOARDS)
 def test_the_emulators_count_the_same_instructions(built: Built, board_name: str, toolchain: str) -> None:
     need("qemu", board_name)
     need("unicorn", board_name)

@@ -12,7 +12,7 @@ from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import ACTIVATIONS, GraphCase, case, mac_quantisation
 
-__all__ = ["add", "concatenation", "fully_connected", "quantize", "relu", "relu6", "reshape", "softmax", "transpose"]
+__all__ = ["concatenation", "fully_connected", "quantize", "relu", "relu6", "reshape", "softmax", "transpose"]
 
 
 def fully_connected(choices: Choices) -> GraphCase:
@@ -62,43 +62,6 @@ def concatenation(choices: Choices) -> GraphCase:
     builder.operator("CONCATENATION", tensors, [y], version=2, options="ConcatenationOptions", **options)
     text = f"CONCATENATION {shapes} along {given_axis}"
     return case(choices, text, builder, [(t, one, "int8", point) for t, one in zip(tensors, shapes, strict=True)], y)
-
-
-def add(choices: Choices) -> GraphCase:
-    """ADD of equal shapes or broadcast, either side, two inputs or one and a constant."""
-    first, second = _add_shapes(choices)
-    activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
-    scales = [choices.real(0.004, 0.1), choices.real(0.004, 0.1)]
-    out_scale = float(np.float32(math.hypot(*scales) * choices.real(0.4, 1.5)))
-    points = [choices.zero_point(), choices.zero_point()]
-    out_point = choices.matching_zero_point(max(-128, min(127, sum(points))))
-    constant = choices.pick([None, None, 0, 1])
-    builder = ModelBuilder()
-    shapes = [first, second]
-    tensors = [
-        builder.tensor(
-            "ab"[side],
-            shapes[side],
-            "int8",
-            scales=[scales[side]],
-            zero_points=[points[side]],
-            data=choices.bytes_of(shapes[side]) if side == constant else None,
-        )
-        for side in (0, 1)
-    ]
-    out_shape = np.broadcast_shapes(first, second)
-    y = builder.tensor("y", out_shape, "int8", scales=[out_scale], zero_points=[out_point])
-    builder.operator(
-        "ADD",
-        tensors,
-        [y],
-        version=2,
-        options="AddOptions",
-        fusedActivationFunction=ACTIVATIONS[activation],
-    )
-    text = f"ADD {first}+{second} constant={constant} {activation} zero points {points}->{out_point}"
-    inputs = [(tensors[side], shapes[side], "int8", points[side]) for side in (0, 1) if side != constant]
-    return case(choices, text, builder, inputs, y)
 
 
 def softmax(choices: Choices) -> GraphCase:
@@ -214,30 +177,6 @@ def _dense_shapes(
     if choices.chance(30) and depth % 6 == 0:
         return (batch, 2, 3, depth // 6), (batch, units)
     return (batch, depth), (batch, units)
-
-
-def _add_shapes(choices: Choices) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    n, h, w, c = choices.batch(), choices.integer(1, 9), choices.integer(1, 9), choices.channels()
-    full = (n, h, w, c)
-    other: Sequence[tuple[int, ...]] = [
-        full,
-        full,
-        (1, 1, 1, c),
-        (c,),
-        (1,),
-        (),
-        (n, 1, w, c),
-        (n, h, 1, c),
-        (n, h, w, 1),
-        (1, h, w, c),
-        *([(h, w, c)] if n == 1 else []),
-    ]
-    pair: tuple[tuple[int, ...], tuple[int, ...]] = (full, choices.pick(other))
-    if choices.chance(15):
-        pair = ((n, 1, w, c), (n, h, 1, c))
-    if choices.chance(15):
-        pair = ((n, c), choices.pick([(n, c), (1, c), (c,)]))
-    return pair[::-1] if choices.chance(40) else pair
 
 
 def _permutation(choices: Choices, shape: Sequence[int]) -> tuple[int, ...]:

@@ -86,10 +86,8 @@ class GraphBatch:
         done = subprocess.run([self._program, self._isa], stdin=subprocess.DEVNULL, check=False)
         return done.returncode != _NO_SUCH_LEVEL
 
-    def run(
-        self, model: int, inputs: Sequence[Array], outputs: Sequence[Array], offset: int, mode: int
-    ) -> list[Array]:
-        """Runs one model.
+    def run(self, model: int, inputs: Sequence[Array], outputs: Sequence[Array], offset: int, mode: int) -> list[Array]:
+        """Runs one model once, from its start.
 
         Args:
             model: Its position in `models`.
@@ -101,23 +99,30 @@ class GraphBatch:
         Raises:
             GraphCrash: A sanitiser stopped the program, a guard byte was written, or a guard word of the runtime's was.
         """
+        return self.run_in_turn(model, [inputs], outputs, offset, mode)[0]
+
+    def run_in_turn(
+        self, model: int, vectors: Sequence[Sequence[Array]], outputs: Sequence[Array], offset: int, mode: int
+    ) -> list[list[Array]]:
+        """Runs one model on several sets of inputs; it remembers what it does between them."""
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
-        number = self._emission.numbers[model]
-        request = np.array([number, offset, mode], _WORD).tobytes() + b"".join(a.tobytes() for a in inputs)
+        header = np.array([self._emission.numbers[model], offset, mode, len(vectors)], _WORD)
+        request = header.tobytes() + b"".join(a.tobytes() for inputs in vectors for a in inputs)
         try:
             process.stdin.write(request)
             process.stdin.flush()
         except BrokenPipeError:
             pass
-        wanted = sum(a.nbytes for a in outputs) + _WORD.itemsize
+        size = sum(a.nbytes for a in outputs)
+        wanted = size * len(vectors) + _WORD.itemsize
         reply = process.stdout.read(wanted)
         if len(reply) < wanted:
             raise GraphCrash(self._last_words())
         status = int.from_bytes(reply[-_WORD.itemsize :], sys.byteorder)
         if status:
             raise GraphCrash(_STATUS[status])
-        return _split(reply, outputs)
+        return [_split(reply[size * run :], outputs) for run in range(len(vectors))]
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

@@ -24,10 +24,12 @@ def build_harness(folder: Path) -> Path:
     else:
         command = [sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined"]
     program = folder / "link_harness"
-    own = ("app/link.c", "app/crc32.c", "model/model.c", "runtime/arenite.c")
+    app = ("app/link.c", "app/crc32.c", "app/health.c", "app/trace.c")
+    own = (*app, "model/model.c", "runtime/arenite.c")
     sources = [_HARNESS, *(bundle / name for name in own)]
     includes = [f"-I{bundle / name}" for name in ("app", "board", "runtime", "model")]
-    flags = [*_WARNINGS, "-DFAKE_MIRROR", "-g", "-O1", *includes, "-o", str(program)]
+    hooks = ["-DARENITE_ON_STEP", "-DARENITE_ON_ROW"]
+    flags = [*_WARNINGS, "-DFAKE_MIRROR", *hooks, "-g", "-O1", *includes, "-o", str(program)]
     subprocess.run([*command, *flags, *map(str, sources)], check=True)
     return program
 
@@ -63,6 +65,9 @@ class LinkHarness:
         data = bytes(self._arrived)
         self._arrived.clear()
         return data
+
+    def reopen(self, timeout_s: float) -> None:
+        """Stream interface: never away."""
 
     def close(self) -> None:
         """Ends the application and checks that it ended well."""

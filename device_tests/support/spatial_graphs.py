@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ __all__ = [
     "conv_chain",
     "depthwise_conv_2d",
     "max_pool_2d",
-    "mean",
     "mobile_blocks",
     "pad",
     "pad_conv",
@@ -83,26 +81,6 @@ def average_pool_2d(choices: Choices) -> GraphCase:
 def max_pool_2d(choices: Choices) -> GraphCase:
     """MAX_POOL_2D with activations that bind."""
     return _pool(choices, "MAX_POOL_2D")
-
-
-def mean(choices: Choices) -> GraphCase:
-    """MEAN over height and width, axes in either order or negative, scales that may differ."""
-    shape = _input_shape(choices)
-    keep = choices.chance(50)
-    axes = choices.pick([(1, 2), (1, 2), (2, 1), (-3, -2)])
-    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
-    same = choices.chance(40)
-    narrower = 1.0 / math.sqrt(shape[1] * shape[2])
-    out_scale = scale if same else float(np.float32(scale * narrower * choices.real(0.3, 1.5)))
-    out_point = point if same else choices.matching_zero_point(point)
-    builder = ModelBuilder()
-    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
-    axis = builder.tensor("axis", (2,), "int32", data=np.array(axes, np.int32))
-    out_shape = (shape[0], 1, 1, shape[3]) if keep else (shape[0], shape[3])
-    y = builder.tensor("y", out_shape, "int8", scales=[out_scale], zero_points=[out_point])
-    builder.operator("MEAN", [x, axis], [y], version=2, options="ReducerOptions", keepDims=keep)
-    text = f"MEAN {shape} axes{axes} keep={keep} {scale:.4g}/{point} -> {out_scale:.4g}/{out_point}"
-    return case(choices, text, builder, [(x, shape, "int8", point)], y)
 
 
 def pad(choices: Choices) -> GraphCase:
@@ -350,9 +328,7 @@ def _pad_amounts(choices: Choices, channels: bool) -> tuple[tuple[int, int], ...
     return ((0, 0), pair(3), pair(3), pair(2) if channels else (0, 0))
 
 
-def _padded(
-    shape: tuple[int, int, int, int], amounts: tuple[tuple[int, int], ...]
-) -> tuple[int, int, int, int]:
+def _padded(shape: tuple[int, int, int, int], amounts: tuple[tuple[int, int], ...]) -> tuple[int, int, int, int]:
     n, h, w, c = (extent + sum(pair) for extent, pair in zip(shape, amounts, strict=True))
     return (n, h, w, c)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bench",
+    "boards",
+    "boards_add",
     "build",
     "bundle",
     "compare",
@@ -34,7 +36,10 @@ __all__ = [
     "convert",
     "doctor",
     "energy",
+    "fit",
+    "flash",
     "inspect",
+    "profile",
     "skew",
     "verify",
 ]
@@ -195,10 +200,29 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        app=arguments.app,
+        baud=arguments.baud,
         force=arguments.force,
         progress=_progress(),
     )
     return _show(arguments, report, _text.bundle)
+
+
+def boards(arguments: argparse.Namespace) -> int:
+    """`arenite boards`."""
+    return _show(arguments, arenite.boards(), _text.boards)
+
+
+def boards_add(arguments: argparse.Namespace) -> int:
+    """`arenite boards add FILE`."""
+    return _show(arguments, arenite.add_board(arguments.file), _text.added_board)
+
+
+def fit(arguments: argparse.Namespace) -> int:
+    """`arenite fit MODEL`: exit 1 when the model fits none of the boards."""
+    report = arenite.fit(arguments.model, arguments.boards, progress=_progress())
+    _show(arguments, report, _text.board_fits)
+    return _YES if report.fits_somewhere else _NO
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -209,9 +233,38 @@ def build(arguments: argparse.Namespace) -> int:
 
 def verify(arguments: argparse.Namespace) -> int:
     """`arenite verify DIR --on emulator|PORT`: exit 1 when a byte differs."""
-    report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress())
+    options = _chosen(arguments, "random", "seed", "timeout_s", "baud")
+    report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress(), **options)
     _show(arguments, report, _text.verification)
     return _YES if report.identical else _NO
+
+
+def profile(arguments: argparse.Namespace) -> int:
+    """`arenite profile DIR --on emulator|PORT`."""
+    _check_writable(arguments.html)
+    options = {"model": arguments.model, "meter": arguments.meter, "baud": arguments.baud}
+    report = arenite.profile(arguments.bundle, on=arguments.on, progress=_progress(), **options)
+    if arguments.html is not None:
+        from arenite.profile_page import profile_page
+
+        Path(arguments.html).write_text(profile_page(report), encoding="utf-8")
+    return _show(arguments, report, _text.profiling)
+
+
+def flash(arguments: argparse.Namespace) -> int:
+    """`arenite flash DIR --port PORT`: exit 1 when it is the wrong chip, or a byte differs afterwards."""
+    report = arenite.flash(
+        arguments.bundle,
+        arguments.port,
+        reset=not arguments.no_reset,
+        stub=not arguments.no_stub,
+        dry_run=arguments.dry_run,
+        check=not arguments.no_verify,
+        progress=_progress(),
+        **_chosen(arguments, "baud"),
+    )
+    _show(arguments, report, _text.flashing)
+    return _YES if report.verification is None or report.verification.identical else _NO
 
 
 def bench(arguments: argparse.Namespace) -> int:

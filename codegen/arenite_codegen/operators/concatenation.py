@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import ACTIVATION_NONE, Context, refuse, same_quantisation
+from arenite_codegen.operators.base import ACTIVATION_NONE, MOVED_DTYPES, Context, refuse, same_quantisation
 
 __all__ = ["lower"]
 
@@ -19,7 +19,7 @@ def lower(context: Context) -> Layer:
     output = context.output
     sources = [context.input(position) for position in range(len(context.operator.inputs))]
     for source in sources:
-        same_quantisation(context, source, output)
+        same_quantisation(context, source, output, MOVED_DTYPES)
     if int(context.operator.attributes["fused_activation_function"]) != ACTIVATION_NONE or len(sources) > MAX_VALUES:
         raise refuse(context, f"a fused activation, or more than {MAX_VALUES} inputs, has no kernel")
     axis, out = _axis(context), context.rows(output)

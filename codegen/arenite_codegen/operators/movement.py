@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Context, refuse, same_quantisation
+from arenite_codegen.operators.base import MOVED_DTYPES, Context, refuse, same_quantisation
 
 __all__ = ["lower_pad", "lower_reshape", "lower_transpose", "pad_amounts"]
 
@@ -37,7 +37,9 @@ def pad_amounts(context: Context) -> tuple[tuple[int, int], tuple[int, int], tup
 def lower_pad(context: Context) -> Layer:
     """A row outside the input is all zero point."""
     source, output = context.input(0), context.output
-    quant = same_quantisation(context, source, output)
+    quant = same_quantisation(context, source, output, MOVED_DTYPES)
+    if source.element_bytes > 1 and quant.zero_point:
+        raise refuse(context, "a zero point other than 0 of a type wider than a byte has no kernel")
     if context.optional_input(2) is not None:
         raise refuse(context, "a pad value other than the zero point has no kernel")
     rows_pad, pixels_pad, channels_pad = pad_amounts(context)
@@ -52,11 +54,11 @@ def lower_pad(context: Context) -> Layer:
         reads=(read,),
         parameters={
             "in_w": rows.width,
-            "in_c": rows.channels,
+            "in_c": rows.channels * source.element_bytes,
             "left": pixels_pad[0],
             "right": pixels_pad[1],
-            "before": channels_pad[0],
-            "after": channels_pad[1],
+            "before": channels_pad[0] * source.element_bytes,
+            "after": channels_pad[1] * source.element_bytes,
             "value": quant.zero_point,
         },
     )
@@ -124,7 +126,7 @@ def _transpose_read(value: int, shape: tuple[int, ...], order: list[int]) -> Rea
 def lower_reshape(context: Context) -> Layer | None:
     """Bytes stay where they are."""
     source, output = context.input(0), context.output
-    same_quantisation(context, source, output, _BYTES)
+    same_quantisation(context, source, output, MOVED_DTYPES)
     if source.elements != output.elements:
         raise refuse(context, f"{source} and {output} differ in size")
     context.build.alias(context, source, output)

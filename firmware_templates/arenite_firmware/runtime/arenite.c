@@ -32,10 +32,19 @@ static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, are
     return arenite_at(memory, place) + (row % ring_rows) * row_bytes;
 }
 
+static int32_t first_row(const arenite_read_t *read, int32_t step) {
+    const int32_t row = step * (int32_t)read->stride - read->pad_top;
+    const int32_t divisor = read->divisor;
+    if (divisor <= 1) {
+        return row;
+    }
+    return row >= 0 ? row / divisor : -((divisor - 1 - row) / divisor);
+}
+
 /* Write the pointers of one read's window; returns the place behind them. */
 static const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read, uint8_t *const *memory,
                              int32_t step, uint32_t item, const int8_t **rows) {
-    int32_t row = step * (int32_t)read->stride - read->pad_top;
+    int32_t row = first_row(read, step);
     for (uint16_t k = 0; k < read->window; k++) {
         const int8_t *pointer = NULL;
         if (row >= 0 && row < (int32_t)read->rows) {
@@ -52,6 +61,29 @@ static const int8_t **gather(const arenite_model_t *model, const arenite_read_t 
     return rows;
 }
 
+/* Where a step writes its row. */
+static uint8_t *output_row(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
+                           int32_t step, uint32_t item) {
+    const uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
+    return row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row) +
+           item * layer->out_item_bytes;
+}
+
+#ifdef ARENITE_ON_ROW
+static void show_row(const arenite_feed_t *feed, uint16_t step) {
+    const uint16_t index = feed->model->steps[feed->step].layer;
+    const arenite_layer_t *layer = &feed->model->layers[index];
+    const uint8_t *row = NULL;
+    if (!layer->accumulates || step + 1u == layer->reads[0].rows) {
+        row = output_row(feed->model, layer, feed->memory, step, feed->item);
+    }
+    arenite_on_row(feed->model, index, step, row);
+}
+#define SHOW_ROW(feed, step) show_row(feed, step)
+#else
+#define SHOW_ROW(feed, step) ((void)0)
+#endif
+
 static void run_step(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
                      int32_t step, uint32_t item) {
     const int8_t *rows[ARENITE_MAX_POINTERS];
@@ -59,11 +91,9 @@ static void run_step(const arenite_model_t *model, const arenite_layer_t *layer,
     for (uint8_t i = 0; i < layer->read_count; i++) {
         next = gather(model, &layer->reads[i], memory, step, item, next);
     }
-    uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
-    uint8_t *out = row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row);
-    out += item * layer->out_item_bytes;
+    uint8_t *out = output_row(model, layer, memory, step, item);
     int32_t *scratch = NULL;
-    if (layer->scratch_place != ARENITE_NO_SCRATCH) {
+    if (layer->scratch_place != ARENITE_NO_PLACE) {
         scratch = (int32_t *)(void *)arenite_at(memory, layer->scratch_place);
     }
     layer->kernel(layer->params, rows, (int8_t *)out, step, scratch);
@@ -81,6 +111,30 @@ static void start_item(arenite_feed_t *feed) {
     feed->step = 0;
     feed->left = feed->model->steps[0].count;
     START_ITEM(feed);
+}
+
+void arenite_reset(const arenite_model_t *model, uint8_t *const *memory) {
+    for (uint16_t i = 0; i < model->state_count; i++) {
+        const arenite_state_t *state = &model->states[i];
+        int8_t *to = (int8_t *)arenite_at(memory, state->place);
+        for (uint32_t k = 0; k < state->bytes; k++) {
+            to[k] = (state->initial != NULL) ? state->initial[k] : state->fill;
+        }
+    }
+}
+
+/* What this run computed for the next takes its place. */
+static void keep_states(const arenite_model_t *model, uint8_t *const *memory) {
+    for (uint16_t i = 0; i < model->state_count; i++) {
+        const arenite_state_t *state = &model->states[i];
+        if (state->next_place != ARENITE_NO_PLACE) {
+            uint8_t *to = arenite_at(memory, state->place);
+            const uint8_t *from = arenite_at(memory, state->next_place);
+            for (uint32_t k = 0; k < state->bytes; k++) {
+                to[k] = from[k];
+            }
+        }
+    }
 }
 
 /* The layer of the next step, or NULL at the end. */
@@ -107,11 +161,14 @@ static void advance(arenite_feed_t *feed) {
         arenite_on_step(feed->model, index, counters[index]);
 #endif
         run_step(feed->model, layer, feed->memory, counters[index]++, feed->item);
+        SHOW_ROW(feed, (uint16_t)(counters[index] - 1u));
         AFTER_STEP(feed);
         feed->left--;
     }
     if (layer != NULL) {
         BEFORE_STEP(feed);
+    } else {
+        keep_states(feed->model, feed->memory);
     }
 }
 
@@ -145,6 +202,7 @@ void *arenite_row(const arenite_feed_t *feed) {
 
 void arenite_feed(arenite_feed_t *feed) {
     if (waiting_layer(feed) != NULL) {
+        SHOW_ROW(feed, counters_of(feed)[feed->model->steps[feed->step].layer]);
         counters_of(feed)[feed->model->steps[feed->step].layer]++;
         AFTER_STEP(feed);
         feed->left--;
