@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from arenite_codegen.board_table import Table
 
-__all__ = ["PAYLOAD_AT", "Flashing", "UpdateSlots", "read_flashing", "read_update_slots"]
+__all__ = ["Flashing", "PAYLOAD_AT", "UpdateSlots", "read_flashing", "read_update_slots"]
 
 _METHODS = ("esptool", "stm32loader", "uf2", "command")
 PAYLOAD_AT = 1024
