@@ -103,7 +103,9 @@ def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
     if is_uint8_born(graph):
         return None
     value = network.values[layer.output]
-    own = [] if layer.kernel == FEED else graph.operators[layer.parts[-1].operator].outputs
+    last = layer.parts[-1].operator
+    # A copy to an output comes after all operators.
+    own = [] if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
         if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:

@@ -12,7 +12,7 @@ import numpy as np
 
 from support.builder import ModelBuilder
 from support.choices import Choices
-from support.graph_case import ACTIVATIONS, PADDINGS, GraphCase, Window, case
+from support.graph_case import ACTIVATIONS, LITERT, PADDINGS, GraphCase, Window, case
 
 __all__ = ["WIDE"]
 
@@ -175,6 +175,17 @@ def _select(choices: Choices) -> GraphCase:
     return case(choices, f"SELECT_V2 {which} {first} {second} {dtype}", builder, ends, y)
 
 
+def _select_alike(choices: Choices) -> GraphCase:
+    """SELECT, whose inputs have one shape; TFLM has only SELECT_V2."""
+    shape, builder = _shape(choices), ModelBuilder()
+    point = choices.zero_point()
+    w = builder.tensor("w", shape, "bool")
+    a, b, y = (builder.tensor(n, shape, "int8", scales=[0.25], zero_points=[point]) for n in "aby")
+    builder.operator("SELECT", [w, a, b], [y], options="SelectOptions")
+    ends = [(w, shape, "bool", 0), (a, shape, "int8", point), (b, shape, "int8", point)]
+    return case(choices, f"SELECT {shape}", builder, ends, y, LITERT)
+
+
 def _arithmetic_f32(choices: Choices, kind: str) -> GraphCase:
     first, second = _broadcast(choices)
     activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
@@ -243,6 +254,7 @@ WIDE: dict[str, Callable[[Choices], GraphCase]] = {
     "CAST": _cast,
     **{kind: _of(kind, _comparison) for kind in _COMPARISONS},
     **{kind: _of(kind, _logical) for kind in ("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")},
+    "SELECT": _select_alike,
     "SELECT_V2": _select,
     **{f"{kind}_F32": _of(kind, _arithmetic_f32) for kind in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")},
     **{f"{k}_F32": _of(k, _curve_f32) for k in ("LOGISTIC", "TANH", "SOFTMAX", "RELU", "RELU6")},
