@@ -126,7 +126,7 @@ def _touches(network: Network, plan: Plan, layer: Layer, steps: int) -> dict[str
 
 
 def _region_of(plan: Plan, value: int) -> str:
-    region = plan.row_regions[value] if value in plan.rows else plan.values[value].region
+    region: int = plan.row_regions[value] if value in plan.rows else plan.values[value].region
     return plan.regions[region].name
 
 

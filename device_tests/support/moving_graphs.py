@@ -73,6 +73,36 @@ def _pad_value(choices: Choices, shape: tuple[int, ...]) -> Drawn:
     return out, [np.array(amounts, np.int32), choices.bytes_of((1,))], {"options": "PadV2Options"}
 
 
+def _slice(choices: Choices, shape: tuple[int, ...]) -> Drawn:
+    begins = [0, *(choices.integer(0, extent - 1) for extent in shape[1:])]
+    sizes = [choices.integer(1, extent - first) for extent, first in zip(shape, begins, strict=True)]
+    sizes[0] = shape[0]
+    given = list(sizes)
+    for axis, extent in enumerate(shape):
+        if begins[axis] + sizes[axis] == extent and choices.chance(30):
+            given[axis] = -1
+    return sizes, [_numbers(begins), _numbers(given)], {}
+
+
+def _strided_slice(choices: Choices, shape: tuple[int, ...]) -> Drawn:
+    """Forwards and backwards, bounds open, negative or beyond the end."""
+    begins, ends, strides, out, begin_mask = [0], [shape[0]], [1], [shape[0]], 0
+    for axis, extent in enumerate(shape[1:], start=1):
+        stride = choices.pick([1, 1, 2, 3, -1, -2])
+        first = choices.integer(0, extent - 1)
+        if choices.chance(20):
+            begin_mask |= 1 << axis
+            first = 0 if stride > 0 else extent - 1
+        count = choices.integer(1, 1 + ((extent - 1 - first) if stride > 0 else first) // abs(stride))
+        end = first + count * stride
+        begins.append(first - extent if choices.chance(20) else first)
+        ends.append(end if end >= 0 else -extent - 1)
+        strides.append(stride)
+        out.append(count)
+    options = {"options": "StridedSliceOptions", "beginMask": begin_mask}
+    return out, [_numbers(begins), _numbers(ends), _numbers(strides)], options
+
+
 def _depth_to_space(choices: Choices, shape: tuple[int, ...]) -> Drawn:
     n, h, w, c = shape
     block = max(b for b in (1, 2, 3, 4) if c % (b * b) == 0)
@@ -125,6 +155,8 @@ _RULES: dict[str, tuple[Callable[[Choices, tuple[int, ...]], Drawn], tuple[int, 
     "DEPTH_TO_SPACE": (_depth_to_space, (4,)),
     "SPACE_TO_DEPTH": (_space_to_depth, (4,)),
     "SPACE_TO_BATCH_ND": (_space_to_batch, (4,)),
+    "SLICE": (_slice, (2, 3, 4)),
+    "STRIDED_SLICE": (_strided_slice, (2, 3, 4)),
     "RESIZE_NEAREST_NEIGHBOR": (_resize_nearest, (4,)),
     "RESIZE_BILINEAR": (_resize_bilinear, (4,)),
 }
@@ -184,6 +216,43 @@ def _batch_to_space(choices: Choices) -> GraphCase:
     return case(choices, text, builder, [(x, shape, "int8", point)], y, authority=LITERT)
 
 
+def _split(choices: Choices) -> GraphCase:
+    """SPLIT into equal parts."""
+    shape = _shape(choices, choices.pick([2, 3, 4]))
+    axis, count = choices.integer(1, len(shape) - 1), choices.integer(1, 4)
+    size = shape[axis]
+    whole = (*shape[:axis], size * count, *shape[axis + 1 :])
+    return _parts(choices, "SPLIT", whole, axis, [size] * count)
+
+
+def _split_v(choices: Choices) -> GraphCase:
+    """SPLIT_V into parts of any size."""
+    shape = _shape(choices, choices.pick([2, 3, 4]))
+    axis = choices.integer(1, len(shape) - 1)
+    sizes = [choices.integer(1, 5) for _ in range(choices.integer(1, 4))]
+    return _parts(choices, "SPLIT_V", (*shape[:axis], sum(sizes), *shape[axis + 1 :]), axis, sizes)
+
+
+def _parts(choices: Choices, kind: str, shape: tuple[int, ...], axis: int, sizes: list[int]) -> GraphCase:
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    grid: dict[str, Any] = {"scales": [scale], "zero_points": [point]}
+    given = axis if choices.chance(50) else axis - len(shape)
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", **grid)
+    axis_tensor = builder.tensor("axis", (1,), "int32", data=_numbers([given]))
+    outputs = [
+        builder.tensor(f"y{i}", (*shape[:axis], size, *shape[axis + 1 :]), "int8", **grid)
+        for i, size in enumerate(sizes)
+    ]
+    if kind == "SPLIT":
+        builder.operator(kind, [axis_tensor, x], outputs, options="SplitOptions", numSplits=len(sizes))
+    else:
+        parts = builder.tensor("sizes", (len(sizes),), "int32", data=_numbers(sizes))
+        builder.operator(kind, [x, parts, axis_tensor], outputs, options="SplitVOptions", numSplits=len(sizes))
+    text = f"{kind} {shape} along {given} into {sizes}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], outputs)
+
+
 def _generator(kind: str) -> Callable[[Choices], GraphCase]:
     return lambda choices: _moving(choices, kind)
 
@@ -191,4 +260,6 @@ def _generator(kind: str) -> Callable[[Choices], GraphCase]:
 MOVEMENTS: dict[str, Callable[[Choices], GraphCase]] = {
     **{kind: _generator(kind) for kind in _RULES},
     "BATCH_TO_SPACE_ND": _batch_to_space,
+    "SPLIT": _split,
+    "SPLIT_V": _split_v,
 }
