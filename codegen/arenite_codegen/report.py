@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from arenite.tflite_graph import Graph, printable
+from arenite.tflite_graph import Graph, Tensor, printable
 from arenite_codegen.network import FEED, Layer, Mode, Network
 from arenite_codegen.placement import Block
 from arenite_codegen.plan import Place, Plan
@@ -100,12 +100,20 @@ def layer_rows(
 def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
     value = network.values[layer.output]
     last = graph.operators[layer.parts[-1].operator]
-    own = [] if layer.kernel == FEED else last.outputs
+    own: list[int] = [] if layer.kernel == FEED else list(last.outputs)
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
-        if tensor.name == value.name and tensor.elements == value.bytes * network.batch and not tensor.is_constant:
-            return index
+        if tensor.name == value.name and _bytes(tensor) == value.bytes * network.batch and not tensor.is_constant:
+            return int(index)
     return None
+
+
+def _bytes(tensor: Tensor) -> int:
+    """Size of a tensor; 0 of a type that no kernel takes."""
+    try:
+        return tensor.elements * np.dtype(tensor.dtype).itemsize
+    except TypeError:
+        return 0
 
 
 def _touches(network: Network, plan: Plan, layer: Layer, steps: int) -> dict[str, int]:
