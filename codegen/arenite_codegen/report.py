@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from arenite.tflite_graph import Graph, Tensor, printable
+from arenite.tflite_graph import Graph, printable
 from arenite_codegen.network import FEED, Layer, Mode, Network
 from arenite_codegen.placement import Block
 from arenite_codegen.plan import Place, Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.traffic import read_bytes, steps_run
+from arenite_codegen.uint8 import is_uint8_born
 from arenite_codegen.variants import Choose
 
 __all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "region_rows"]
@@ -98,22 +99,18 @@ def layer_rows(
 
 
 def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
+    """The tensor of the file that a layer's output is, bit for bit; in a model that was uint8 none is."""
+    if is_uint8_born(graph):
+        return None
     value = network.values[layer.output]
-    last = graph.operators[layer.parts[-1].operator]
-    own: list[int] = [] if layer.kernel == FEED else list(last.outputs)
+    last = layer.parts[-1].operator
+    # A copy to an output comes after all operators.
+    own = [] if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
-        if tensor.name == value.name and _bytes(tensor) == value.bytes * network.batch and not tensor.is_constant:
-            return int(index)
+        if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:
+            return index
     return None
-
-
-def _bytes(tensor: Tensor) -> int:
-    """Size of a tensor; 0 of a type that no kernel takes."""
-    try:
-        return tensor.elements * np.dtype(tensor.dtype).itemsize
-    except TypeError:
-        return 0
 
 
 def _touches(network: Network, plan: Plan, layer: Layer, steps: int) -> dict[str, int]:
