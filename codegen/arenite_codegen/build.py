@@ -81,6 +81,7 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
     build_id = _build_id(bundle_dir, manifest, tools)
     objects = _compile_all(bundle_dir, manifest, tools, build_id, progress or silent())
     _link(bundle_dir, tools, objects, output)
+    _link_loader(bundle_dir, manifest, tools)
     report = _measure(board, bundle_dir / output, tools, int(manifest["weights_bytes"]))
     bound = _stack_bound(board, bundle_dir, objects)
     if bound is not None:
@@ -121,7 +122,7 @@ def _compile_all(
 
 
 def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source: str) -> str:
-    target = "build/obj/" + source.replace("/", "_") + ".o"
+    target = _object(source)
     flags = [] if source.endswith(".S") else [*tools.compile_flags, optimisation(source)]
     prefix = f"-ffile-prefix-map={bundle_dir.resolve()}=."
     _call([*tools.command, *flags, prefix, *includes, "-c", source, "-o", target], bundle_dir, source)
@@ -130,6 +131,28 @@ def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source
 
 def _link(bundle_dir: Path, tools: Toolchain, objects: Sequence[str], output: str) -> None:
     _call([*tools.command, "-g", *objects, "-o", output, *tools.link_flags], bundle_dir, output)
+
+
+def _link_loader(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -> None:
+    """Of a bundle for a slot: the program that chooses the slot, out of the board's own support."""
+    loader = manifest.get("loader")
+    if loader is None:
+        return
+    includes = [f"-I{folder}" for folder in manifest["include_dirs"]] + ["-isystem", "app/freestanding"]
+    own = [_compile(bundle_dir, tools, includes, source) for source in loader["sources"]]
+    shared = [name for name in manifest["sources"] if _is_shared_with_loader(name)]
+    objects = [*own, *(_object(name) for name in shared)]
+    flags = [loader["script"] if flag == "board/link.ld" else flag for flag in tools.link_flags]
+    _call([*tools.command, "-g", *objects, "-o", "build/loader.elf", *flags], bundle_dir, "build/loader.elf")
+
+
+def _is_shared_with_loader(source: str) -> bool:
+    folder, _, name = source.partition("/")
+    return folder == "board" or name in ("mem.c", "crc32.c") or (folder == "update" and name != "update_link.c")
+
+
+def _object(source: str) -> str:
+    return "build/obj/" + source.replace("/", "_") + ".o"
 
 
 def _call(command: Sequence[str], cwd: Path, what: str) -> None:
