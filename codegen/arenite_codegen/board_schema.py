@@ -20,6 +20,7 @@ from arenite_codegen.board_model import (
     Features,
     Marker,
     MemoryRegion,
+    Power,
     Uart,
     UniqueId,
     Watchdog,
@@ -54,6 +55,7 @@ COUNTERS = {
     "mtime": "counter_mtime.c",
     "rp2": "counter_rp2.c",
     "nrf": "counter_nrf.c",
+    "sse": "counter_sse.c",
     "stm32-tim": "counter_stm32_tim.c",
     "none": "counter_none.c",
 }
@@ -61,7 +63,7 @@ _COUNTERS_WITHOUT_BASE = ("dwt", "mcycle", "none")
 COUNTER_UNITS = ("none", "cycles", "instructions", "ticks")
 FPU_BITS = {"none": 0x0, "single": 0x4, "double": 0xC}
 _CPUS = {
-    "cortex-m": ("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33"),
+    "cortex-m": ("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
     "riscv32": ("rv32imc", "rv32imac"),
     "esp-idf": ("xtensa-lx6", "xtensa-lx7", "rv32imc", "rv32imac", "rv32imafc"),
     "host": ("native",),
@@ -94,6 +96,9 @@ def read_board(table: Table, directory: Path) -> Board:
             table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))
         ),
         unique_id=_optional_part(table, "unique_id", _read_unique_id),
+        power=_optional_part(
+            table, "power", lambda part: Power(part.number("active_uw_per_mhz", 1, 100_000), part.take("source", str))
+        ),
         hardware=_part(table.table("hardware"), read_hardware) if "hardware" in table.keys else Hardware(),
     )
     table.end()

@@ -44,12 +44,14 @@ _GCC_FPU = {
     ("cortex-m7", "single"): "fpv5-sp-d16",
     ("cortex-m7", "double"): "fpv5-d16",
     ("cortex-m33", "single"): "fpv5-sp-d16",
+    ("cortex-m55", "double"): "auto",
 }
 _ZIG_FPU = {
     ("cortex-m4", "single"): "vfp4d16sp",
     ("cortex-m7", "single"): "fp_armv8d16sp",
     ("cortex-m7", "double"): "fp_armv8d16",
     ("cortex-m33", "single"): "fp_armv8d16sp",
+    ("cortex-m55", "double"): "fp_armv8d16",
 }
 _DSP_IS_PART_OF = ("cortex-m4", "cortex-m7")
 
@@ -167,7 +169,7 @@ def _zig_machine(board: Board) -> tuple[str, ...]:
     if board.features.dsp and board.cpu not in _DSP_IS_PART_OF:
         cpu += "+dsp"
     if board.features.mve:
-        cpu += "+mve"
+        cpu += "+mve_fp" if board.has_fpu else "+mve"
     abi = "eabihf" if board.has_fpu else "eabi"
     return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={cpu}")
 

@@ -33,6 +33,8 @@ BOARDS = ["qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32"]
 OTHER_BOARDS = ["qemu-microbit", "qemu-mps2-an385", "qemu-mps2-an505", "qemu-netduinoplus2"]
 TOOLCHAINS = ["gcc", "zig"]
 EMULATORS = ["unicorn", "qemu"]
+HELIUM = "qemu-mps3-an547"  # Unicorn has no Cortex-M55
+RUNS = [*((board, emulator) for board in BOARDS + OTHER_BOARDS for emulator in EMULATORS), (HELIUM, "qemu")]
 GCC = {"qemu-riscv32": "riscv64-unknown-elf-gcc"}
 QEMU = {"qemu-riscv32": "qemu-system-riscv32"}
 
@@ -74,9 +76,8 @@ def running(bundle: Path, emulator: str) -> Iterator[tuple[EmulatedBoard, Device
         board.close()
 
 
-@pytest.mark.parametrize("emulator", EMULATORS)
+@pytest.mark.parametrize(("board_name", "emulator"), RUNS)
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
-@pytest.mark.parametrize("board_name", BOARDS + OTHER_BOARDS)
 def test_identify_load_run_read(built: Built, board_name: str, toolchain: str, emulator: str) -> None:
     need(emulator, board_name)
     with running(built(board_name, toolchain), emulator) as (board, device):

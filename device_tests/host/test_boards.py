@@ -10,6 +10,7 @@ import pytest
 
 from arenite.errors import MissingToolError, OutputError, UsageError
 from arenite_codegen import toolchain as toolchain_module
+from arenite_codegen.board_model import Features
 from arenite_codegen.boards import copy_support, list_boards, load_board
 from arenite_codegen.toolchain import find_toolchain
 
@@ -24,6 +25,7 @@ EMULATED = [
     "qemu-mps2-an500",
     "qemu-mps2-an505",
     "qemu-netduinoplus2",
+    "qemu-mps3-an547",
     "qemu-riscv32",
 ]
 
@@ -50,6 +52,13 @@ def test_a_board_says_what_its_file_says(name: str, cpu: str, fpu: str, ram_kib:
     assert (board.name, board.cpu, board.features.fpu, board.ram_bytes) == (name, cpu, fpu, ram_kib << 10)
     assert board.flash_bytes == flash_kib << 10
     assert [emulator.name for emulator in board.emulators] == ["qemu", "unicorn"]
+
+
+def test_the_board_with_helium_runs_in_qemu_only() -> None:
+    board = load_board("qemu-mps3-an547")
+    assert (board.cpu, board.features) == ("cortex-m55", Features("double", dsp=True, mve=True))
+    assert [(r.name, r.length) for r in board.flashes] == [("itcm", 512 << 10), ("ddr", 16 << 20)]
+    assert [emulator.name for emulator in board.emulators] == ["qemu"]
 
 
 def test_memories_keep_the_order_of_the_file_and_their_speed() -> None:

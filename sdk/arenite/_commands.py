@@ -36,6 +36,7 @@ __all__ = [
     "convert",
     "doctor",
     "energy",
+    "estimate",
     "fit",
     "flash",
     "inspect",
@@ -250,6 +251,14 @@ def profile(arguments: argparse.Namespace) -> int:
 
         Path(arguments.html).write_text(profile_page(report), encoding="utf-8")
     return _show(arguments, report, _text.profiling)
+
+
+def estimate(arguments: argparse.Namespace) -> int:
+    """`arenite estimate MODEL --board B`."""
+    options = {"row_fed": arguments.row_fed, "uw_per_mhz": arguments.uw_per_mhz}
+    clock_hz = None if arguments.clock_mhz is None else round(arguments.clock_mhz * 1e6)
+    report = arenite.estimate(arguments.model, arguments.board, clock_hz=clock_hz, progress=_progress(), **options)
+    return _show(arguments, report, _text.estimation)
 
 
 def flash(arguments: argparse.Namespace) -> int:

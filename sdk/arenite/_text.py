@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from arenite_codegen.board_fit import FitReport
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
+    from arenite_codegen.estimate import Estimate
     from arenite_converters import ConversionReport, ModelComparison, Quantisation, QuantiseOptions
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -43,6 +44,7 @@ __all__ = [
     "coreml",
     "diagnosis",
     "energy",
+    "estimation",
     "inspection",
     "model_comparison",
     "profiling",
@@ -414,6 +416,26 @@ def profiling(report: ProfileReport) -> list[str]:
     why = {name: reason for layer in report.layers for name, reason in layer.passed_over.items()}
     lines += [f"not {name}: {reason}" for name, reason in sorted(why.items())]
     return lines if report.energy is None else [*lines, f"energy     {report.energy}"]
+
+
+def estimation(report: Estimate) -> list[str]:
+    """What `arenite estimate` prints."""
+    low, high = report.latency_band_ms
+    least, usual, most = report.cycles_per_instruction
+    lines = [
+        f"board      {report.board}, {report.cpu} at {report.clock_hz / 1e6:g} MHz",
+        f"counted    {report.instructions:,} instructions on {report.emulated_on}, {report.emulator}",
+        f"model      {usual:g} cycles an instruction ({least:g} to {most:g}), no memory to wait for",
+        f"latency    {report.latency_ms:,.4g} ms ({low:,.4g} to {high:,.4g}), {report.tag}",
+    ]
+    if report.energy_mj is not None:
+        lines.append(f"energy     {report.energy_mj:.3g} mJ, {report.tag} ({printable(report.power_source)})")
+    known = report.published
+    if known is not None:
+        lines.append(f"published  {known.latency_ms:g} ms at {known.clock_mhz} MHz: {known.network}, {known.source}")
+        if known.clock_mhz * 10**6 != report.clock_hz:
+            lines.append(f"           in proportion {report.published_at_clock_ms:,.4g} ms at this clock")
+    return lines
 
 
 def flashing(report: FlashReport) -> list[str]:

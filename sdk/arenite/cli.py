@@ -174,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_flash(commands)
     _add_verify(commands)
     _add_profile(commands)
+    _add_estimate(commands)
     _add_bench(commands)
     _add_compare(commands)
     _add_compare_models(commands)
@@ -441,6 +442,26 @@ def _add_profile(commands: Any) -> None:
     parser.add_argument("--model", type=_count, default=0, metavar="N", help="of a bundle of several (default: 0)")
     parser.add_argument("--meter", metavar="NAME", help="meter of the board's supply, such as ppk2:/dev/ttyACM1")
     parser.add_argument("--html", metavar="FILE", help="write a page with a bar for each layer")
+
+
+def _add_estimate(commands: Any) -> None:
+    parser = _command(commands, "estimate", "Say how long a model takes on a board that is not here: modelled.")
+    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
+    parser.add_argument("--board", required=True, metavar="NAME", help="name or path of a board: arenite boards")
+    parser.add_argument("--clock-mhz", type=_megahertz, metavar="F", help="clock of the core (default: the board's)")
+    parser.add_argument("--row-fed", action="store_true", help="the input comes row by row")
+    power = "power of the running core in µW/MHz (default: that of the board file)"
+    parser.add_argument("--uw-per-mhz", type=_megahertz, metavar="F", help=power)
+
+
+def _megahertz(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.001 <= value <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0.001 to 100000")
+    return value
 
 
 def _add_where(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,8 @@ __all__ = ["Choice", "Choose", "VARIANTS", "Variant", "choose_for", "portable_ch
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
     "add_s8": (host.ADD, portable.ADD),
     "conv_2d_s8": (host.CONV_2D, host.CONV_2D_TAPS, portable.CONV_2D),
+    "curve_f32": (portable.CURVE_F32,),
+    "softmax_f32": (portable.SOFTMAX_F32,),
     "depthwise_conv_2d_s8": (host.DEPTHWISE_CONV_2D, portable.DEPTHWISE_CONV_2D,),
 }
 

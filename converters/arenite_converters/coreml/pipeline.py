@@ -38,7 +38,7 @@ from arenite_converters.coreml.program import Program, Reference
 from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
 from arenite_converters.coreml.source import Source, load_source
 from arenite_converters.float_model import tool_versions
-from arenite_converters.meaning import label_texts, settled_meaning
+from arenite_converters.meaning import default_name, label_texts, settled_meaning
 from arenite_converters.quiet import quiet
 from arenite_converters.statistics import sqnr_db
 from arenite_converters.writing import check_folder
@@ -160,7 +160,7 @@ class _Job:
         ends = (("input", given), ("output", shape))
         tensors = tuple(Tensor(i, name, s, "float32", None, None) for i, (name, s) in enumerate(ends))
         self.graph = Graph(self.source.where, "", tensors, (), (0,), (1,), {})
-        self.options = {"name": name or Path(self.source.where).stem, **options}
+        self.options = {"name": name or default_name(Path(self.source.where)), **options}
         self.contract = make_contract(self.graph, meaning=self.meaning or "values", **self.options)
 
     def read(self, calibration: CalibrationSource, evaluation: CalibrationSource | None, min_samples: int) -> None:

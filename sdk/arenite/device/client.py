@@ -136,6 +136,14 @@ class Device:
         self.request(protocol.SELECT, bytes([index]))
         return self.identify()
 
+    def restart(self) -> None:
+        """Bring the selected model back to its start, if it remembers; inputs must be loaded again.
+
+        Raises:
+            LinkError: The board does not answer.
+        """
+        self.request(protocol.SELECT, bytes([self.identity.model]))
+
     def load(self, index: int, data: bytes | bytearray | memoryview, *, chunk_bytes: int | None = None) -> None:
         """Writes an input, front to back. Every input must be loaded again before every run.
 
@@ -164,8 +172,8 @@ class Device:
         """Runs the model on what was loaded.
 
         Args:
-            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long as
-                it did, and no outputs can be read.
+            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long,
+                and no outputs can be read.
             timeout_s: For all of them.
 
         Raises:
