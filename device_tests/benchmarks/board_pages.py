@@ -22,7 +22,7 @@ _PROVEN = {
     "built": "Built: the image has been made and looked at, and its constants compared with data that are not ours\n"
     "(`device_tests/host/test_real_boards.py`); no board has run it yet. If yours does, or does not, say so.",
     "emulated by rp2040js": "Emulated: the image runs in rp2040js with its own boot code, clocks, serial port, timer\n"
-    "and marker pin, and every byte is right (`device_tests/emulated/test_rp2040js.py`); its constants agree with data\n"
+    "and marker pin, and every byte right (`device_tests/emulated/test_rp2040js.py`); its constants agree with data\n"
     "that are not ours. No board has run it yet.",
     "exported": "Exported: the component compiles for the chip's instruction set; nothing has run on the chip yet.",
 }
