@@ -56,10 +56,12 @@ def kernel_sources() -> list[Path]:
     return sorted(KERNELS.glob("*.c"))
 
 
-def limits_header(guards: bool = False, max_pointers: int = MAX_POINTERS) -> str:
-    """An `arenite_limits.h` that serves all models: chains may call every variant of every convolution."""
+def limits_header(guards: bool = False, max_pointers: int = MAX_POINTERS, board: str | None = None) -> str:
+    """An `arenite_limits.h` that serves all models: chains may call every variant of a convolution that compiles."""
+    has_mve = board is not None and load_board(board).features.mve
     kernels = ("conv_2d_s8", "depthwise_conv_2d_s8")
-    functions = " ".join(f"X({v.function}, {kernel})" for kernel in kernels for v in VARIANTS[kernel])
+    compiled = [v for kernel in kernels for v in VARIANTS[kernel] if has_mve or v.feature != "mve"]
+    functions = " ".join(f"X({v.function}, {v.kernel})" for v in compiled)
     lines = [f"#define ARENITE_MAX_POINTERS {max_pointers}", f"#define ARENITE_STAGE_KERNELS(X) {functions}"]
     return "\n".join([*lines, *(["#define ARENITE_GUARDS"] if guards else []), ""])
 
@@ -91,7 +93,7 @@ def emit_models(
         includes.append(home)
         numbers[index] = len(numbers)
         alignments.append(alignment)
-    (folder / "arenite_limits.h").write_text(limits_header(guards))
+    (folder / "arenite_limits.h").write_text(limits_header(guards, board=board))
     sources.append(_write_table(folder, alignments))
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 

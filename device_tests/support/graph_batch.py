@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -16,13 +17,17 @@ import numpy.typing as npt
 
 from support.emission import KERNELS, RUNTIME, emit_models, kernel_sources, limits_header
 from support.host_compiler import HostCompiler
+from support.mps3 import BOARD as MVE_BOARD
+from support.mps3 import Mps3Compiler
 
 __all__ = ["ISA_LEVELS", "GraphBatch", "GraphCrash", "prebuild"]
 
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
 # Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead.
-ISA_LEVELS = {"portable": 0, "plain": 0, "avx2": 1, "avx512": 2}
+ISA_LEVELS = {"portable": 0, "dsp": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
+# Other names and the boards whose kernels they take; the instructions of `dsp` are plain C here.
+_BOARDS = {"portable": None, "dsp": "qemu-mps2-an386", "mve": MVE_BOARD}
 _NO_SUCH_LEVEL = 5  # exit code of graph_runner.c
 _WORD = np.dtype(np.uint32)
 _STATUS = {
@@ -37,7 +42,8 @@ class GraphCrash(Exception):
 
 def prebuild(compiler: HostCompiler, folder: Path, guards: bool = False) -> list[Path]:
     """Compiles what all batches share: the executor with its step hook, every kernel, the runner."""
-    (folder / "arenite_limits.h").write_text(limits_header(guards))
+    board = MVE_BOARD if isinstance(compiler, Mps3Compiler) else None
+    (folder / "arenite_limits.h").write_text(limits_header(guards, board=board))
     includes = [folder, RUNTIME, KERNELS]
     sources = [*sorted(RUNTIME.glob("*.c")), *kernel_sources(), RUNNER]
     return compiler.compile(sources, includes, folder / "obj", "-DARENITE_ON_STEP")
@@ -64,8 +70,9 @@ class GraphBatch:
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="arenite-graphs-")
         root = Path(self._folder.name)
-        self._isa = str(ISA_LEVELS[isa])
-        self._emission = emit_models(models, root, guards, None if isa == "portable" else "host")
+        self._compiler = compiler
+        self._isa = str(ISA_LEVELS.get(isa, 0))
+        self._emission = emit_models(models, root, guards, _BOARDS.get(isa, "host"))
         self.refusals = self._emission.refusals
         objects = compiler.compile(self._emission.sources, self._emission.includes, root / "obj")
         self._program = root / "graphs"
@@ -119,8 +126,9 @@ class GraphBatch:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
+            command = self._compiler.launch(self._program, self._isa)
             self._process = subprocess.Popen(
-                [self._program, self._isa], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
             )
         return self._process
 
@@ -141,7 +149,9 @@ class GraphBatch:
     ) -> None:
         if self._process is not None:
             assert self._process.stdin is not None and self._process.stdout is not None
-            self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(self._compiler.farewell)
+                self._process.stdin.close()
             self._process.wait(timeout=60)
             self._process.stdout.close()
         self._errors.close()

@@ -55,6 +55,7 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "CONV_2D_S16": mac_graphs.conv_2d_s16,
     "DEPTHWISE_CONV_2D_S16": mac_graphs.depthwise_conv_2d_s16,
     "FULLY_CONNECTED_S16": mac_graphs.fully_connected_s16,
+    "WIDE_CHAIN": spatial_graphs.wide_chain,
 }
 # Operators with many parameters are drawn more often.
 _SHARES = {"CONV_2D": 5, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 4, "ADD": 4, "PAD_CONV": 2, "CONV_CHAIN": 4}

@@ -27,6 +27,7 @@ from support.graph_case import LITERT
 from support.graphs import KINDS, GraphCase, random_graph, random_graphs
 from support.host_compiler import HostCompiler, find_compiler
 from support.litert_reference import LiteRtReference
+from support.mps3 import find_mps3_compiler
 from support.tflm import TflmModel
 
 __all__ = ["Result", "authority", "check_cases", "check_graphs", "main"]
@@ -156,11 +157,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--compiler", choices=["gcc", "clang", "zig"])
-    parser.add_argument("--isa", choices=list(ISA_LEVELS), default="portable", help="which kernels")
+    parser.add_argument("--isa", choices=[*ISA_LEVELS, "mve"], default="portable", help="which kernels")
     parser.add_argument("--only", metavar="KIND:SEED", help="one graph")
     parser.add_argument("--kinds", metavar="KIND,KIND", help="graphs of these kinds alone")
     arguments = parser.parse_args(argv)
-    compiler = find_compiler(arguments.sanitize, arguments.compiler)
+    compiler: HostCompiler | None = find_mps3_compiler()
+    if arguments.isa != "mve":
+        compiler = find_compiler(arguments.sanitize, arguments.compiler)
     if compiler is None:
         print("no compiler: pip install 'arenite[firmware]'", file=sys.stderr)
         return 2

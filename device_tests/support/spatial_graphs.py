@@ -28,6 +28,7 @@ __all__ = [
     "mobile_blocks",
     "pad",
     "pad_conv",
+    "wide_chain",
 ]
 
 # A 1×1 convolution.
@@ -132,6 +133,17 @@ def mobile_blocks(choices: Choices) -> GraphCase:
         chain.add_depthwise(Window((3, 3), (stride, stride), (1, 1), "SAME"), 1)
         chain.add_conv(POINT, 8)
     return chain.case("MOBILE_BLOCKS")
+
+
+def wide_chain(choices: Choices) -> GraphCase:
+    """A depthwise convolution, one with a window of many bytes and a 1×1 one, with up to 257 channels."""
+    wide = [63, 64, 65, 128, 129, 255, 256, 257]
+    chain = _Chain(choices, (1, choices.integer(2, 5), choices.integer(2, 8), choices.pick(wide)))
+    three = Window((3, 3), (1, 1), (1, 1), choices.pick(["SAME", "SAME", "VALID"])) if chain.shape[1] > 2 else POINT
+    chain.add_depthwise(Window((2, 2), (1, 1), (1, 1), "SAME"), 1)
+    chain.add_conv(three if min(chain.shape[1:3]) > 2 else POINT, choices.channels(33))
+    chain.add_conv(POINT, choices.pick(wide))
+    return chain.case("WIDE_CHAIN")
 
 
 class _Chain:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from arenite.contract_check import ContractCheck, ContractReport
     from arenite.device import LayerDifference, ProfileReport, VerifyReport
     from arenite.device.flashing import FlashReport
+    from arenite.device.updating import Header, SlotState, UpdateReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy
     from arenite.energy_report import EnergyReport
@@ -436,6 +437,35 @@ def estimation(report: Estimate) -> list[str]:
         if known.clock_mhz * 10**6 != report.clock_hz:
             lines.append(f"           in proportion {report.published_at_clock_ms:,.4g} ms at this clock")
     return lines
+
+
+def update_key(made: Mapping[str, Any]) -> list[str]:
+    """What `arenite update keygen` prints."""
+    return [f"key        {made['key']}", f"public     {made['public_key'].hex()}"]
+
+
+def update_image(header: Header) -> list[str]:
+    """What `arenite update sign` and `show` print."""
+    slot = "any" if header.address == 0 else f"the one at {header.address:#x}"
+    return [
+        f"image      {header.kind.name.lower()}, version {header.version}, for {header.board}",
+        f"payload    {header.payload_bytes:,} bytes, for slot: {slot}",
+        f"digest     {header.digest.hex()[:32]}…",
+    ]
+
+
+def update_state(state: SlotState) -> list[str]:
+    """What `arenite update state` prints."""
+    kept = "confirmed" if state.confirmed else "on trial" if state.on_trial else "not confirmed"
+    back = "; the newer image did not confirm itself" if state.rolled_back else ""
+    runs = "no slot" if state.slot is None else f"slot {state.slot}, version {state.version}, {kept}{back}"
+    slots = [f"slot {index}     {status}" for index, status in enumerate(state.statuses)]
+    return [f"runs       {runs}", *slots, f"room       {state.payload_limit_bytes:,} bytes of payload"]
+
+
+def update_report(report: UpdateReport) -> list[str]:
+    """What `arenite update send` prints."""
+    return [*update_image(report.image), *update_state(report.after)]
 
 
 def flashing(report: FlashReport) -> list[str]:

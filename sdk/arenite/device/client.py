@@ -8,6 +8,7 @@ with open_device("/dev/ttyACM0") as device:
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from dataclasses import dataclass
@@ -246,13 +247,22 @@ class Device:
         reply = self.request(protocol.PARAMETER, index if value is None else index + struct.pack("<I", value))
         return int.from_bytes(reply[:4], "little")
 
-    def reboot(self, *, timeout_s: float = 10.0) -> Identity:
+    def reboot(self, *, into_update: bool = False, timeout_s: float = 10.0) -> Identity:
         """Restarts the board and waits until it answers; returns what it then says.
+
+        Args:
+            into_update: Start the image that was just sent. It is on trial, and another restart would end that; so the
+                board restarts once, also when it is asked again because its reply was lost.
+            timeout_s: For the restart.
 
         Raises:
             LinkError: It does not answer within `timeout_s`.
         """
-        self.request(protocol.REBOOT, b"")
+        if into_update:
+            with contextlib.suppress(LinkError):  # a lost reply: whether it has restarted shows afterwards
+                self.request(protocol.UPDATE, bytes([protocol.UPDATE_RESTART]))
+        else:
+            self.request(protocol.REBOOT, b"")
         self._stream.reopen(timeout_s)
         self.identity = self._describe(self._shake_hands(timeout_s))
         return self.identity
