@@ -62,9 +62,18 @@ def _page(board: Board) -> str:
         ["## Memories", "", *_memories(told)],
         _use(board),
         _meter(board),
-        ["## How far it is proven", "", _PROVEN[board.proven]],
+        ["## How far it is proven", "", _PROVEN[board.proven], *_clocks(board)],
     ]
     return "\n".join("\n".join(part) + "\n" for part in parts if part)
+
+
+def _clocks(board: Board) -> list[str]:
+    if board.hardware.family not in ("stm32-f4-f7", "stm32-h7", "stm32-u5"):
+        return []
+    return [
+        "What its own C writes into the registers of clocks and pins was read back in Unicorn, and comes out as stated",
+        "here (`device_tests/emulated/test_stm32_clocks.py`).",
+    ]
 
 
 def _comments(board: Board) -> list[str]:
