@@ -171,9 +171,11 @@ class Board:
 
     @property
     def proven(self) -> str:
-        """How far the board was proven: `emulated`, `built`, or `exported` where another project builds it."""
+        """How far the board was proven: `emulated`, `emulated by NAME`, `built`, or `exported` to another project."""
         if self.architecture == "esp-idf":
             return "exported"
+        if self.hardware.emulated_by:
+            return f"emulated by {self.hardware.emulated_by}"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
     flashing: Flashing | None = None
     update: UpdateSlots | None = None

@@ -336,7 +336,7 @@ def board_fits(report: FitReport) -> list[str]:
     rows: list[tuple[str, ...]] = [head]
     for board in report.boards:
         missing = "; ".join(f"{short.region} lacks {short.missing_bytes:,}" for short in board.missing)
-        time = "-" if board.latency_ms is None else f"{board.latency_ms:,.{2 if board.latency_ms < 10 else 0}f}"
+        time = f"{board.latency_ms:,.{2 if board.latency_ms < 10 else 0}f}"
         change = "" if board.fits else board.change or "nothing known"
         sizes = (f"{board.arena_bytes:,}", f"{board.weights_bytes:,}")
         rows.append((printable(board.board), "yes" if board.fits else "no", *sizes, time, missing, change))
