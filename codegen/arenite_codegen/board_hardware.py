@@ -48,7 +48,7 @@ FAMILIES: Mapping[str, Family] = {
             *("apb1_divider", "apb2_divider"),
             *_STM32_UART,
         ),
-        ("caches", *_QSPI),
+        ("caches", "marker_pin", *_QSPI),
         pins=True,
     ),
     "stm32-h7": Family(
@@ -58,11 +58,13 @@ FAMILIES: Mapping[str, Family] = {
             *("hse_hz", "hse_bypass", "pll_m", "pll_n", "pll_p", "pll_input_range", "flash_access", "supply"),
             *_STM32_UART,
         ),
-        _QSPI,
+        ("marker_pin", *_QSPI),
         pins=True,
     ),
-    "stm32-u5": Family("hardware_stm32_u5.c", ("stm32.h",), ("pll_m", "pll_n", "pll_r", "flash_access", *_STM32_UART)),
-    "stm32-u3": Family("hardware_stm32_u3.c", ("stm32.h",), _STM32_UART),
+    "stm32-u5": Family(
+        "hardware_stm32_u5.c", ("stm32.h",), ("pll_m", "pll_n", "pll_r", "flash_access", *_STM32_UART), ("marker_pin",)
+    ),
+    "stm32-u3": Family("hardware_stm32_u3.c", ("stm32.h",), _STM32_UART, ("marker_pin",)),
     "nrf52": Family("hardware_nrf52.c"),
     "rp2": Family(
         "hardware_rp2.c",

@@ -38,6 +38,7 @@ class BoardSummary:
     Attributes:
         features: Of the instruction set, as `FPU (single), DSP`.
         serial_port: Its driver and rate.
+        flashing: What writes its flash: a method of `arenite flash`, or the program that it calls; empty if not known.
         proven: How far: `emulated`, `built`, or `exported` where another project builds it.
         own: The user added it.
     """
@@ -52,6 +53,7 @@ class BoardSummary:
     flash_bytes: int
     memories: tuple[MemorySummary, ...]
     serial_port: str
+    flashing: str
     proven: str
     own: bool
 
@@ -95,6 +97,7 @@ def summary(board: Board, own: bool = False) -> BoardSummary:
             for region in board.memory
         ),
         serial_port=f"{board.uart.kind}{rate}",
+        flashing=_flashing(board),
         proven=board.proven,
         own=own,
     )
@@ -106,6 +109,14 @@ def _features(board: Board) -> str:
     words += ["DSP"] if features.dsp else []
     words += ["Helium"] if features.mve else []
     return ", ".join(words)
+
+
+def _flashing(board: Board) -> str:
+    if board.architecture == "esp-idf":
+        return "idf.py"
+    if board.flashing is None:
+        return ""
+    return board.flashing.command[0] if board.flashing.command else board.flashing.method
 
 
 def _good_for(board: Board, region: MemoryRegion) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "Features",
     "Marker",
     "MemoryRegion",
+    "Power",
     "Uart",
     "UniqueId",
     "Watchdog",
@@ -122,6 +123,14 @@ class UniqueId:
 
 
 @dataclass(frozen=True)
+class Power:
+    """What the running chip draws: µW for each MHz of its clock, and where that figure comes from."""
+
+    active_uw_per_mhz: int
+    source: str
+
+
+@dataclass(frozen=True)
 class Emulator:
     """How one emulator runs the board. One instruction takes 2**`instruction_ns_log2` ns of emulated time."""
 
@@ -151,6 +160,7 @@ class Board:
     watchdog: Watchdog | None = None
     marker: Marker | None = None
     unique_id: UniqueId | None = None
+    power: Power | None = None
     hardware: Hardware = field(default_factory=Hardware)
     file: str = field(default="board.toml", compare=False)
 

@@ -20,6 +20,7 @@ from arenite_codegen.board_model import (
     Features,
     Marker,
     MemoryRegion,
+    Power,
     Uart,
     UniqueId,
     Watchdog,
@@ -95,6 +96,9 @@ def read_board(table: Table, directory: Path) -> Board:
             table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))
         ),
         unique_id=_optional_part(table, "unique_id", _read_unique_id),
+        power=_optional_part(
+            table, "power", lambda part: Power(part.number("active_uw_per_mhz", 1, 100_000), part.take("source", str))
+        ),
         hardware=_part(table.table("hardware"), read_hardware) if "hardware" in table.keys else Hardware(),
     )
     table.end()

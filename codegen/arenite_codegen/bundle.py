@@ -27,6 +27,7 @@ from arenite_codegen.caller_memory import caller_memory, keep_inputs
 from arenite_codegen.camera import Camera, Preprocessing, camera_entry, make_preprocessing
 from arenite_codegen.contract_files import CAMERA_SOURCES, contract_files
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
+from arenite_codegen.export import check_exports, export_files
 from arenite_codegen.firmware import Shared, shared_files, symbols_of
 from arenite_codegen.fit import check_fit, flash_of, ram_of
 from arenite_codegen.legalise import legalise
@@ -93,6 +94,7 @@ class _Options:
     max_mac_factor: float
     guards: bool
     camera: Camera | None
+    exports: tuple[str, ...]
     app: str
     baud: int | None
 
@@ -110,6 +112,7 @@ def bundle(
     max_mac_factor: float = 1.0,
     guards: bool = False,
     camera: Camera | str | None = None,
+    exports: Sequence[str] = (),
     app: str = "link",
     baud: int | None = None,
     vectors: int = 3,
@@ -134,6 +137,8 @@ def bundle(
         guards: Make a validation build, which watches a word behind every block of the arena while it runs.
         camera: Frames such as `320x240:RGB565` (see `Camera.parse`): the bundle gets the C that makes the input of such
             a frame as the contract says, for each model whose contract speaks of pictures.
+        exports: Components for projects of other kinds, made in `exports/` of the bundle: keys of
+            `arenite_codegen.export.FORMATS`, such as `esp-idf`.
         app: What the firmware does at its serial port: `link`, or MLPerf Tiny's protocol as `mlperf` (the board tells
             its own time) or `mlperf-energy` (a pin marks the time for a power monitor). The latter two keep the input,
             which one load gives to many inferences.
@@ -156,10 +161,22 @@ def bundle(
     fed = _fed(paths, row_fed)
     _check_baud(baud)
     _check_factor(max_mac_factor)
+    check_exports(exports, len(paths), bool(caller_inputs) or bool(caller_outputs), guards)
     frames = Camera.parse(camera) if isinstance(camera, str) else camera
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
-        options = _Options(target, caller_inputs, caller_outputs, keep_input, max_mac_factor, guards, frames, app, baud)
+        options = _Options(
+            board=target,
+            caller_inputs=caller_inputs,
+            caller_outputs=caller_outputs,
+            keep_input=keep_input,
+            max_mac_factor=max_mac_factor,
+            guards=guards,
+            camera=frames,
+            exports=tuple(exports),
+            app=app,
+            baud=baud,
+        )
         if app != "link":
             options = replace(options, keep_input=True)
         planned = [
@@ -246,7 +263,7 @@ def _bundle(
     golden = [make_vectors(one.model.read_bytes(), one.graph, vectors) for one in models]
     say("write")
     with Staging(place) as folder:
-        manifest = _write(folder, target, models, golden, shared, benchmark)
+        manifest = _write(folder, target, models, golden, shared, benchmark, options.exports)
     return _report(place, manifest)
 
 
@@ -310,6 +327,7 @@ def _write(
     golden: Sequence[Vectors],
     shared: Shared,
     benchmark: Benchmark | None,
+    exports: Sequence[str],
 ) -> dict[str, Any]:
     kernels = tuple(sorted({kernel for one in models for kernel in one.emitted.kernels}))
     generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models], shared))
@@ -356,6 +374,9 @@ def _write(
         manifest["camera_bytes"] = _camera_bytes(models)
     _write_text(folder / "README.md", render("bundle_readme.md.j2", {"manifest": manifest, "board": board}))
     _write_text(folder / "CMakeLists.txt", render("CMakeLists.txt.j2", {"manifest": manifest}))
+    for name in exports:
+        for file, data in export_files(name, folder, manifest, models[0].contract, _version()).items():
+            _write_bytes(folder / "exports" / name / file, data)
     manifest["files"] = _digests(folder)
     _write_text(folder / "sbom.spdx.json", sbom(manifest, _digest_of(entries)))
     _write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=True) + "\n")

@@ -70,7 +70,8 @@ class _RowTable:
 def table_bytes(network: Network, schedule: Schedule, plan: Plan) -> int:
     """Flash that layers, row schedule and row table take on a 32-bit target."""
     reads = sum(len(layer.reads) for layer in network.layers)
-    return plan.table_bytes + 4 * len(schedule.steps) + 32 * len(network.layers) + 28 * reads
+    starts = sum(len(read.starts) for layer in network.layers for read in layer.reads)
+    return plan.table_bytes + 4 * len(schedule.steps) + 32 * len(network.layers) + 32 * reads + 2 * starts
 
 
 def emit(
@@ -214,6 +215,7 @@ def _read(network: Network, schedule: Schedule, plan: Plan, read: Read, pool: Po
         "stride": 0 if read.whole else read.stride,
         "dilation": 1 if read.whole else read.dilation,
         "pad_top": 0 if read.whole else read.pad_top,
+        "starts": read.starts,
         "divisor": 1 if read.whole else read.divisor,
     }
 

@@ -23,6 +23,7 @@ from arenite_codegen.operators.binary import BROADCASTING
 from arenite_codegen.operators.movement import pad_amounts
 from arenite_codegen.operators.shapes import check_output_shape
 from arenite_codegen.states import States
+from arenite_codegen.uint8 import as_int8
 
 __all__ = ["Builder", "legalise"]
 
@@ -42,6 +43,7 @@ def legalise(graph: Graph) -> Network:
     Raises:
         UnsupportedOperatorError: An operator, a type or a shape has no kernel.
     """
+    graph = as_int8(graph)
     _check_dtypes(graph)
     live = _live_operators(graph)
     batch = _batch_of(graph, live)

@@ -78,8 +78,9 @@ class Value:
 
 @dataclass(frozen=True)
 class Read:
-    """How a layer reads a value: step y needs rows ⌊(y·stride - pad_top) / divisor⌋ + k·dilation, k = 0..window-1.
+    """How a layer reads a value: step y needs rows first(y) + k·dilation, k = 0..window-1.
 
+    The first is ⌊(y·stride - pad_top) / divisor⌋, or an entry of `starts` where rows are picked by a rule of their own.
     A divisor above 1 is for operators that make several rows of one, as a transposed convolution does.
 
     Rows outside 0..rows-1 reach the kernel as null pointers. `rows` and `row_bytes` are the reader's own division of
@@ -96,10 +97,11 @@ class Read:
     pad_top: int = 0
     whole: bool = False
     divisor: int = 1
+    starts: tuple[int, ...] = ()
 
     def first(self, step: int) -> int:
-        """The first row of a step's window, which may lie outside."""
-        return (step * self.stride - self.pad_top) // self.divisor
+        """The first row of a step's window, in the reader's division; it may lie outside the value."""
+        return self.starts[step] if self.starts else (step * self.stride - self.pad_top) // self.divisor
 
     def needed(self, step: int) -> Iterator[int]:
         """The rows, in the reader's division, that a step reads."""

@@ -18,6 +18,7 @@ from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.traffic import read_bytes, steps_run
 from arenite_codegen.variants import Choose
+from arenite_codegen.uint8 import is_uint8_born
 
 __all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "region_rows"]
 
@@ -98,12 +99,16 @@ def layer_rows(
 
 
 def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
+    """The tensor of the file that a layer's output is, bit for bit; in a model that was uint8 none is."""
+    if is_uint8_born(graph):
+        return None
     value = network.values[layer.output]
-    last = graph.operators[layer.parts[-1].operator]
-    own = [] if layer.kernel == FEED else last.outputs
+    last = layer.parts[-1].operator
+    # A copy to an output comes after all operators.
+    own = [] if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
-        if tensor.name == value.name and tensor.elements == value.bytes * network.batch and not tensor.is_constant:
+        if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:
             return index
     return None
 
@@ -121,7 +126,7 @@ def _touches(network: Network, plan: Plan, layer: Layer, steps: int) -> dict[str
 
 
 def _region_of(plan: Plan, value: int) -> str:
-    region = plan.row_regions[value] if value in plan.rows else plan.values[value].region
+    region: int = plan.row_regions[value] if value in plan.rows else plan.values[value].region
     return plan.regions[region].name
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.golden import golden_of
-from arenite.reference import reference_available, reference_name, reference_outputs
+from arenite.reference import LITERT, TFLM, reference_available, reference_name, reference_outputs
 from arenite.tflite_graph import Graph, Tensor
+from arenite_codegen.uint8 import is_uint8_born
 
 __all__ = ["Vectors", "make_vectors"]
 
@@ -57,11 +58,12 @@ def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
         ContractError: The model's contract or its golden vectors are damaged.
     """
     own = _contract_inputs(graph)
-    if not reference_available():
+    package = LITERT if is_uint8_born(graph) else TFLM
+    if not reference_available(package):
         return Vectors(None, (), ())
     inputs = [*own, *_random_inputs(graph, count)]
-    outputs = reference_outputs(model, [list(vector) for vector in inputs], graph.path)
-    return Vectors(reference_name(), tuple(inputs), tuple(tuple(o) for o in outputs))
+    outputs = reference_outputs(model, [list(vector) for vector in inputs], graph.path, package)
+    return Vectors(reference_name(package), tuple(inputs), tuple(tuple(o) for o in outputs))
 
 
 def _random_inputs(graph: Graph, count: int) -> list[tuple[Array, ...]]:

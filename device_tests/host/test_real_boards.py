@@ -171,6 +171,16 @@ def test_a_board_agrees_with_the_device_tree(name: str) -> None:
         assert ours[key] == value, f"{name}: {key} is {ours[key]} in the board's files and {value} in {source}"
 
 
+@pytest.mark.parametrize("name", STM32)
+def test_the_marker_is_the_pin_that_was_made_an_output(name: str) -> None:
+    board = load_board(name)
+    assert board.marker is not None
+    number = (board.hardware.settings or {})["marker_pin"]
+    register = _addresses_in_c(board)["gpio"] + 0x400 * (number // 16) + 0x18  # BSRR: low half sets, high half resets
+    assert board.marker.on == ((register, 1 << number % 16),)
+    assert board.marker.off == ((register, 1 << number % 16 + 16),)
+
+
 def _pin(name: str) -> int:
     return 16 * (ord(name[0]) - ord("A")) + int(name[1:])
 
@@ -217,6 +227,12 @@ def test_nordic_registers_are_those_of_the_svd(name: str, file: str) -> None:
     offsets = {"TASKS_STARTRX": 0x000, "EVENTS_RXDRDY": 0x108, "EVENTS_TXDRDY": 0x11C, "INTENSET": 0x304}
     offsets |= {"ENABLE": 0x500, "RXD": 0x518, "TXD": 0x51C, "BAUDRATE": 0x524, "CONFIG": 0x56C}
     assert {key: _offset(registers[key]) for key in offsets} == offsets
+    port, bit = {"nrf52840dk": ("P1", 3), "microbit-v2": ("P0", 2)}[name]
+    pins = {key: chip[port][0] + _offset(chip[port][2][key]) for key in ("DIRSET", "OUTSET", "OUTCLR")}
+    assert board.marker is not None and board.unique_id is not None
+    assert (*board.marker.setup, *board.marker.on, *board.marker.off) == tuple((at, 1 << bit) for at in pins.values())
+    number = next(r for key, r in chip["FICR"][2].items() if key.startswith("DEVICEID"))
+    assert board.unique_id.base == chip["FICR"][0] + _offset(number)
     assert (chip["CLOCK"][0], _offset(chip["CLOCK"][2]["EVENTS_HFCLKSTARTED"])) == (0x40000000, 0x100)
     assert (chip["NVMC"][0], _offset(chip["NVMC"][2]["ICACHECNF"])) == (0x4001E000, 0x540)
 
@@ -224,6 +240,11 @@ def test_nordic_registers_are_those_of_the_svd(name: str, file: str) -> None:
 def test_teensy_registers_are_those_of_the_svd() -> None:
     board, chip = load_board("teensy41"), svd("MIMXRT1062.xml")
     settings = dict(board.hardware.settings or {})
+    assert board.marker is not None
+    port = {key: chip["GPIO4"][0] + _offset(chip["GPIO4"][2][key]) for key in ("GDIR", "DR_SET", "DR_CLEAR")}
+    mux_of_marker = chip["IOMUXC"][0] + _offset(chip["IOMUXC"][2]["SW_MUX_CTL_PAD_GPIO_EMC_04"])
+    assert board.marker.setup == ((mux_of_marker, 5), (port["GDIR"], 1 << 4))
+    assert (board.marker.on, board.marker.off) == (((port["DR_SET"], 16),), ((port["DR_CLEAR"], 16),))
     base, irqs, registers = chip["LPUART6"]
     assert (base, irqs) == (board.uart.base, {board.uart.irq})
     assert {n: _offset(registers[n]) for n in ("BAUD", "STAT", "CTRL", "DATA")} == {

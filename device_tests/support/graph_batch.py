@@ -25,9 +25,9 @@ __all__ = ["ISA_LEVELS", "GraphBatch", "GraphCrash", "prebuild"]
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
 # Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead.
-ISA_LEVELS = {"portable": 0, "plain": 0, "avx2": 1, "avx512": 2}
-# Other names and the boards whose kernels they take.
-_BOARDS = {"portable": None, "mve": MVE_BOARD}
+ISA_LEVELS = {"portable": 0, "dsp": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
+# Other names and the boards whose kernels they take; the instructions of `dsp` are plain C here.
+_BOARDS = {"portable": None, "dsp": "qemu-mps2-an386", "mve": MVE_BOARD}
 _NO_SUCH_LEVEL = 5  # exit code of graph_runner.c
 _WORD = np.dtype(np.uint32)
 _STATUS = {

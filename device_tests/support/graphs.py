@@ -12,7 +12,9 @@ from support.arithmetic_graphs import ARITHMETIC
 from support.choices import Choices
 from support.curve_graphs import CURVES
 from support.graph_case import GraphCase
+from support.moving_graphs import MOVEMENTS
 from support.reduction_graphs import REDUCTIONS
+from support.uint8_graphs import UINT8
 from support.wide_graphs import WIDE
 
 __all__ = ["KINDS", "GraphCase", "graph_cases", "random_graph", "random_graphs"]
@@ -27,7 +29,11 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "SOFTMAX": element_graphs.softmax,
     "PAD": spatial_graphs.pad,
     "PAD_CONV": spatial_graphs.pad_conv,
+    "PACK": element_graphs.pack,
     "RESHAPE": element_graphs.reshape,
+    "EXPAND_DIMS": element_graphs.expand_dims,
+    "SQUEEZE": element_graphs.squeeze,
+    "UNPACK": element_graphs.unpack,
     "TRANSPOSE": element_graphs.transpose,
     "QUANTIZE": element_graphs.quantize,
     "RELU": element_graphs.relu,
@@ -36,8 +42,10 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "MOBILE_BLOCKS": spatial_graphs.mobile_blocks,
     **ARITHMETIC,
     **CURVES,
+    **MOVEMENTS,
     **REDUCTIONS,
     **WIDE,
+    **UINT8,
     "STREAM": state_graphs.stream,
     "SVDF": state_graphs.svdf,
     "LSTM": state_graphs.lstm,

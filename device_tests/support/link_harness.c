@@ -49,7 +49,16 @@ const board_fault_t *board_fault(void) {
     return &fault;
 }
 
-void board_reset(void) { app_start(); }
+#ifdef ARENITE_UPDATE
+void harness_restart(void); /* in update_board.c */
+#endif
+
+void board_reset(void) {
+#ifdef ARENITE_UPDATE
+    harness_restart();
+#endif
+    app_start();
+}
 
 uint32_t board_mcu_id(uint8_t *to) {
     to[0] = 0x41;

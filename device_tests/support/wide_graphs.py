@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from support.builder import ModelBuilder
 from support.choices import Choices
-from support.graph_case import ACTIVATIONS, PADDINGS, GraphCase, Window, case
+from support.graph_case import ACTIVATIONS, LITERT, PADDINGS, TFLM, GraphCase, Window, case
 
 __all__ = ["WIDE"]
 
@@ -132,10 +132,11 @@ def _cast(choices: Choices) -> GraphCase:
 
 def _comparison(choices: Choices, kind: str) -> GraphCase:
     equality = kind in ("EQUAL", "NOT_EQUAL")
-    dtype = choices.pick(["int8", "int8", "int32", "float32", *(["bool"] if equality else [])])
+    # Random floats are never equal, and of bytes on different grids few are.
+    dtype = choices.pick(["int8", "int32", "bool", "bool"] if equality else ["int8", "int8", "int32", "float32"])
     first, second = _broadcast(choices)
     points = [choices.zero_point() if dtype == "int8" else 0 for _ in range(2)]
-    same = choices.chance(50)
+    same = equality or choices.chance(50)
     scales = [choices.real(1e-3, 0.5)] * 2 if same else [choices.real(1e-3, 0.5), choices.real(1e-3, 0.5)]
     builder = ModelBuilder()
     a, b = (
@@ -158,20 +159,34 @@ def _logical(choices: Choices, kind: str) -> GraphCase:
     return case(choices, f"{kind} {shape}", builder, [(t, shape, "bool", 0) for t in tensors], y)
 
 
-def _select(choices: Choices) -> GraphCase:
+def _select_v2(choices: Choices) -> GraphCase:
     """SELECT_V2 with broadcasts on any of its three inputs."""
     first, second = _broadcast(choices)
     which = choices.pick([first, second, np.broadcast_shapes(first, second)])
+    return _selected(choices, "SELECT_V2", which, first, second)
+
+
+def _select(choices: Choices) -> GraphCase:
+    """SELECT, all three of one shape."""
+    shape = _broadcast(choices)[0]
+    return _selected(choices, "SELECT", shape, shape, shape)
+
+
+def _selected(
+    choices: Choices, kind: str, which: Sequence[int], first: Sequence[int], second: Sequence[int]
+) -> GraphCase:
     dtype = choices.pick(["int8", "int16", "float32"])
     point = choices.zero_point() if dtype == "int8" else 0
     grid = {} if dtype == "float32" else {"scales": [0.25], "zero_points": [point]}
     builder = ModelBuilder()
     w = builder.tensor("w", which, "bool")
     a, b = (builder.tensor(n, s, dtype, **grid) for n, s in zip("ab", (first, second), strict=True))
-    y = builder.tensor("y", np.broadcast_shapes(which, first, second), dtype, **grid)
-    builder.operator("SELECT_V2", [w, a, b], [y], options="SelectV2Options")
+    y = builder.tensor("y", np.broadcast_shapes(tuple(which), tuple(first), tuple(second)), dtype, **grid)
+    options = {"SELECT": "SelectOptions", "SELECT_V2": "SelectV2Options"}
+    builder.operator(kind, [w, a, b], [y], options=options[kind])
     ends = [(w, which, "bool", 0), (a, first, dtype, point), (b, second, dtype, point)]
-    return case(choices, f"SELECT_V2 {which} {first} {second} {dtype}", builder, ends, y)
+    authority = LITERT if kind == "SELECT" else TFLM
+    return case(choices, f"{kind} {which} {first} {second} {dtype}", builder, ends, y, authority)
 
 
 def _arithmetic_f32(choices: Choices, kind: str) -> GraphCase:
@@ -242,7 +257,8 @@ WIDE: dict[str, Callable[[Choices], GraphCase]] = {
     "CAST": _cast,
     **{kind: _of(kind, _comparison) for kind in _COMPARISONS},
     **{kind: _of(kind, _logical) for kind in ("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")},
-    "SELECT_V2": _select,
+    "SELECT": _select,
+    "SELECT_V2": _select_v2,
     **{f"{kind}_F32": _of(kind, _arithmetic_f32) for kind in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")},
     **{f"{k}_F32": _of(k, _curve_f32) for k in ("LOGISTIC", "TANH", "SOFTMAX", "RELU", "RELU6")},
     "FULLY_CONNECTED_F32": _fully_connected_f32,

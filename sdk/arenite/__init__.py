@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from arenite_codegen.board_fit import FitReport
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
+    from arenite_codegen.estimate import Estimate
     from arenite_converters import ConversionReport, ModelComparison
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -135,6 +136,7 @@ __all__ = [
     "convert",
     "doctor",
     "energy_of",
+    "estimate",
     "fit",
     "flash",
     "inspect",
@@ -142,6 +144,7 @@ __all__ = [
     "meter",
     "open",
     "open_source",
+    "profile",
     "read_contract",
     "read_graph",
     "read_model",
@@ -379,6 +382,15 @@ def profile(
     from arenite.device import profile as profile_bundle
 
     return profile_bundle(Path(bundle_dir), on=on, progress=progress, **options)
+
+
+def estimate(
+    model: Path | str, board: str, *, progress: Progress | None = None, **options: Any
+) -> Estimate:
+    """Say how long a model takes on a board that is not here, modelled; see `arenite_codegen.estimate.estimate`."""
+    from arenite_codegen.estimate import estimate as estimate_time
+
+    return estimate_time(model, board, progress=progress, **options)
 
 
 def flash(bundle_dir: Path | str, port: str, **options: Any) -> FlashReport:

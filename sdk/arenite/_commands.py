@@ -36,11 +36,17 @@ __all__ = [
     "convert",
     "doctor",
     "energy",
+    "estimate",
     "fit",
     "flash",
     "inspect",
     "profile",
     "skew",
+    "update_keygen",
+    "update_send",
+    "update_show",
+    "update_sign",
+    "update_state",
     "verify",
 ]
 
@@ -200,6 +206,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        exports=arguments.export,
         app=arguments.app,
         baud=arguments.baud,
         force=arguments.force,
@@ -251,6 +258,14 @@ def profile(arguments: argparse.Namespace) -> int:
     return _show(arguments, report, _text.profiling)
 
 
+def estimate(arguments: argparse.Namespace) -> int:
+    """`arenite estimate MODEL --board B`."""
+    options = {"row_fed": arguments.row_fed, "uw_per_mhz": arguments.uw_per_mhz}
+    clock_hz = None if arguments.clock_mhz is None else round(arguments.clock_mhz * 1e6)
+    report = arenite.estimate(arguments.model, arguments.board, clock_hz=clock_hz, progress=_progress(), **options)
+    return _show(arguments, report, _text.estimation)
+
+
 def flash(arguments: argparse.Namespace) -> int:
     """`arenite flash DIR --port PORT`: exit 1 when it is the wrong chip, or a byte differs afterwards."""
     report = arenite.flash(
@@ -265,6 +280,58 @@ def flash(arguments: argparse.Namespace) -> int:
     )
     _show(arguments, report, _text.flashing)
     return _YES if report.verification is None or report.verification.identical else _NO
+
+
+def update_keygen(arguments: argparse.Namespace) -> int:
+    """`arenite update keygen FILE`."""
+    from arenite.device import updating
+
+    key = updating.make_key(Path(arguments.key))
+    return _show(arguments, {"key": arguments.key, "public_key": key}, _text.update_key)
+
+
+def update_sign(arguments: argparse.Namespace) -> int:
+    """`arenite update sign PAYLOAD --key KEY --board B --version N -o FILE`."""
+    from arenite.device import updating
+
+    image = updating.sign_image(
+        Path(arguments.payload).read_bytes(),
+        updating.read_private_key(Path(arguments.key)),
+        kind=updating.Kind[arguments.kind.upper()],
+        version=arguments.version,
+        board=arguments.board,
+        address=arguments.address,
+        **_chosen(arguments, "build"),
+    )
+    Path(arguments.out).write_bytes(image)
+    return _show(arguments, updating.read_header(image), _text.update_image)
+
+
+def update_show(arguments: argparse.Namespace) -> int:
+    """`arenite update show IMAGE [--key KEY]`: exit 1 when the image is damaged or signed by another key."""
+    from arenite.device import updating
+
+    key = None if arguments.key is None else updating.read_public_key(Path(arguments.key))
+    header = updating.read_header(Path(arguments.image).read_bytes(), key)
+    return _show(arguments, header, _text.update_image)
+
+
+def update_send(arguments: argparse.Namespace) -> int:
+    """`arenite update send IMAGE --port PORT`: exit 1 when the board refuses it or goes back to what it ran before."""
+    from arenite.device import open_device, updating
+
+    image = Path(arguments.image).read_bytes()
+    with open_device(arguments.port) as device:
+        report = updating.send_image(device, image, confirm=not arguments.no_confirm, progress=_progress())
+    return _show(arguments, report, _text.update_report)
+
+
+def update_state(arguments: argparse.Namespace) -> int:
+    """`arenite update state --port PORT`."""
+    from arenite.device import open_device, updating
+
+    with open_device(arguments.port) as device:
+        return _show(arguments, updating.read_state(device), _text.update_state)
 
 
 def bench(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from arenite.contract_check import ContractCheck, ContractReport
     from arenite.device import LayerDifference, ProfileReport, VerifyReport
     from arenite.device.flashing import FlashReport
+    from arenite.device.updating import Header, SlotState, UpdateReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy
     from arenite.energy_report import EnergyReport
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from arenite_codegen.board_fit import FitReport
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
+    from arenite_codegen.estimate import Estimate
     from arenite_converters import ConversionReport, ModelComparison, Quantisation, QuantiseOptions
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -43,6 +45,7 @@ __all__ = [
     "coreml",
     "diagnosis",
     "energy",
+    "estimation",
     "inspection",
     "model_comparison",
     "profiling",
@@ -307,14 +310,14 @@ def _regions(report: BundleReport) -> list[str]:
 
 def boards(report: BoardsReport) -> list[str]:
     """What `arenite boards` prints."""
-    head = ("board", "core", "MHz", "memories", "proven")
+    head = ("board", "core", "MHz", "memories", "flashed by", "proven")
     rows: list[tuple[str, ...]] = [head]
     for board in report.boards:
         core = f"{board.cpu}{', ' + board.features if board.features else ''}"
         memories = [f"{m.name} {_binary(m.bytes)}: {m.good_for}" for m in board.memories]
         proven = f"{board.proven}{', yours' if board.own else ''}"
-        rows.append((printable(board.name), core, f"{board.clock_hz / 1e6:g}", memories[0], proven))
-        rows += [("", "", "", memory, "") for memory in memories[1:]]
+        rows.append((printable(board.name), core, f"{board.clock_hz / 1e6:g}", memories[0], board.flashing, proven))
+        rows += [("", "", "", memory, "", "") for memory in memories[1:]]
     return table(rows, frozenset({2}))
 
 
@@ -414,6 +417,55 @@ def profiling(report: ProfileReport) -> list[str]:
     why = {name: reason for layer in report.layers for name, reason in layer.passed_over.items()}
     lines += [f"not {name}: {reason}" for name, reason in sorted(why.items())]
     return lines if report.energy is None else [*lines, f"energy     {report.energy}"]
+
+
+def estimation(report: Estimate) -> list[str]:
+    """What `arenite estimate` prints."""
+    low, high = report.latency_band_ms
+    least, usual, most = report.cycles_per_instruction
+    lines = [
+        f"board      {report.board}, {report.cpu} at {report.clock_hz / 1e6:g} MHz",
+        f"counted    {report.instructions:,} instructions on {report.emulated_on}, {report.emulator}",
+        f"model      {usual:g} cycles an instruction ({least:g} to {most:g}), no memory to wait for",
+        f"latency    {report.latency_ms:,.4g} ms ({low:,.4g} to {high:,.4g}), {report.tag}",
+    ]
+    if report.energy_mj is not None:
+        lines.append(f"energy     {report.energy_mj:.3g} mJ, {report.tag} ({printable(report.power_source)})")
+    known = report.published
+    if known is not None:
+        lines.append(f"published  {known.latency_ms:g} ms at {known.clock_mhz} MHz: {known.network}, {known.source}")
+        if known.clock_mhz * 10**6 != report.clock_hz:
+            lines.append(f"           in proportion {report.published_at_clock_ms:,.4g} ms at this clock")
+    return lines
+
+
+def update_key(made: Mapping[str, Any]) -> list[str]:
+    """What `arenite update keygen` prints."""
+    return [f"key        {made['key']}", f"public     {made['public_key'].hex()}"]
+
+
+def update_image(header: Header) -> list[str]:
+    """What `arenite update sign` and `show` print."""
+    slot = "any" if header.address == 0 else f"the one at {header.address:#x}"
+    return [
+        f"image      {header.kind.name.lower()}, version {header.version}, for {header.board}",
+        f"payload    {header.payload_bytes:,} bytes, for slot: {slot}",
+        f"digest     {header.digest.hex()[:32]}…",
+    ]
+
+
+def update_state(state: SlotState) -> list[str]:
+    """What `arenite update state` prints."""
+    kept = "confirmed" if state.confirmed else "on trial" if state.on_trial else "not confirmed"
+    back = "; the newer image did not confirm itself" if state.rolled_back else ""
+    runs = "no slot" if state.slot is None else f"slot {state.slot}, version {state.version}, {kept}{back}"
+    slots = [f"slot {index}     {status}" for index, status in enumerate(state.statuses)]
+    return [f"runs       {runs}", *slots, f"room       {state.payload_limit_bytes:,} bytes of payload"]
+
+
+def update_report(report: UpdateReport) -> list[str]:
+    """What `arenite update send` prints."""
+    return [*update_image(report.image), *update_state(report.after)]
 
 
 def flashing(report: FlashReport) -> list[str]:

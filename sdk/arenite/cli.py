@@ -172,8 +172,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_bundle(commands)
     _add_build(commands)
     _add_flash(commands)
+    _add_update(commands)
     _add_verify(commands)
     _add_profile(commands)
+    _add_estimate(commands)
     _add_bench(commands)
     _add_compare(commands)
     _add_compare_models(commands)
@@ -400,6 +402,9 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--guards", action="store_true", help=guards)
     camera = "add the C that makes the input of such frames, as 320x240:RGB565 or 640x480:YUYV:bt709:full"
     parser.add_argument("--camera", metavar="FRAME", help=camera)
+    formats = "cmake, make, single-file, arduino, platformio, esp-idf, zephyr"
+    export = f"add a component for a project of yours; repeat the option for several: {formats}"
+    parser.add_argument("--export", action="append", default=[], metavar="FORMAT", help=export)
     parser.add_argument(
         "--max-mac-factor",
         type=float,
@@ -440,6 +445,26 @@ def _add_profile(commands: Any) -> None:
     parser.add_argument("--html", metavar="FILE", help="write a page with a bar for each layer")
 
 
+def _add_estimate(commands: Any) -> None:
+    parser = _command(commands, "estimate", "Say how long a model takes on a board that is not here: modelled.")
+    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
+    parser.add_argument("--board", required=True, metavar="NAME", help="name or path of a board: arenite boards")
+    parser.add_argument("--clock-mhz", type=_megahertz, metavar="F", help="clock of the core (default: the board's)")
+    parser.add_argument("--row-fed", action="store_true", help="the input comes row by row")
+    power = "power of the running core in µW/MHz (default: that of the board file)"
+    parser.add_argument("--uw-per-mhz", type=_megahertz, metavar="F", help=power)
+
+
+def _megahertz(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.001 <= value <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0.001 to 100000")
+    return value
+
+
 def _add_where(parser: argparse.ArgumentParser) -> None:
     where = "emulator (default), unicorn, qemu, a serial port, socket://..., rfc2217://... or usb:VID:PID"
     parser.add_argument("--on", default="emulator", metavar="WHERE", help=where)
@@ -465,6 +490,43 @@ def _add_flash(commands: Any) -> None:
     parser.add_argument("--no-reset", action="store_true", help=reset)
     parser.add_argument("--no-stub", action="store_true", help="ESP32: only the loader in ROM, nothing in RAM")
     parser.add_argument("--no-verify", action="store_true", help="do not run the golden vectors afterwards")
+
+
+def _add_update(commands: Any) -> None:
+    text = "Replace firmware or a model of a board in the field: signed images, two slots, a way back."
+    parser = commands.add_parser("update", help=text, description=text, allow_abbrev=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    make = _command(actions, "keygen", "Make a key pair; its public half goes into the firmware.", "update_keygen")
+    make.add_argument("key", metavar="FILE", help="the PEM file to write; keep it secret and do not lose it")
+    sign = _command(actions, "sign", "Make a signed image.", "update_sign")
+    sign.add_argument("payload", metavar="PAYLOAD", help="the bytes that lie behind the header")
+    sign.add_argument("--key", required=True, metavar="FILE", help="private key")
+    sign.add_argument("--board", required=True, metavar="NAME", help="the board it is for")
+    sign.add_argument("--version", required=True, type=_positive, metavar="N", help="higher than what runs")
+    _add_choice(sign, "--kind", ("firmware", "model"), "what it replaces (default: firmware)")
+    build = "of a model: digest of the firmware build that it is linked against, 64 hexadecimal digits"
+    sign.add_argument("--build", type=bytes.fromhex, metavar="HEX", help=build)
+    address = "of the slot that it is linked for (default: any)"
+    sign.add_argument("--address", type=_address, default=0, metavar="N", help=address)
+    sign.add_argument("-o", "--out", required=True, metavar="FILE", help="the image to write")
+    sign.set_defaults(kind="firmware")
+    show = _command(actions, "show", "Check an image: exit 1 when it is damaged.", "update_show")
+    show.add_argument("image", metavar="IMAGE", help="a signed image")
+    show.add_argument("--key", metavar="FILE", help="check the signature by this key, either half")
+    send = _command(actions, "send", "Send an image, restart the board, confirm what then runs.", "update_send")
+    send.add_argument("image", metavar="IMAGE", help="a signed image")
+    send.add_argument("--port", required=True, metavar="PORT", help="serial port")
+    trial = "leave it on trial: unless confirmed, the next restart goes back"
+    send.add_argument("--no-confirm", action="store_true", help=trial)
+    state = _command(actions, "state", "Say what the board's slots hold.", "update_state")
+    state.add_argument("--port", required=True, metavar="PORT", help="serial port")
+
+
+def _address(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no address") from None
 
 
 def _add_bench(commands: Any) -> None:

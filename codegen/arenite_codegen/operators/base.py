@@ -12,6 +12,7 @@ import numpy.typing as npt
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
 from arenite_codegen.rounding import MAX_SHIFT, quantise_multiplier
+from arenite_codegen.uint8 import FROM_UINT8
 
 if TYPE_CHECKING:
     from arenite_codegen.legalise import Builder
@@ -220,7 +221,9 @@ def channel_multipliers(
     scales = weight_scales(context, weights, channels)
     in_scale = float(quantisation(context, source, ("int8", "int16")).scale)
     out_scale = float(quantisation(context, output, ("int8", "int16")).scale)
-    pairs = [multiplier(context, in_scale * float(np.float32(s)) / out_scale, "output") for s in scales]
+    # Of uint8 the product of the scales is a float32: GetQuantizedConvolutionMultipler.
+    product = np.float32 if context.operator.attributes.get(FROM_UINT8) else float
+    pairs = [multiplier(context, float(product(in_scale * float(np.float32(s)))) / out_scale, "output") for s in scales]
     return np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int8)
 
 

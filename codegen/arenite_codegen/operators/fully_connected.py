@@ -17,6 +17,7 @@ from arenite_codegen.operators.base import (
     weight_scales,
 )
 from arenite_codegen.operators.mac_any import MAC_DTYPES, is_plain, lower_any
+from arenite_codegen.uint8 import FROM_UINT8
 
 __all__ = ["lower"]
 
@@ -32,7 +33,7 @@ def lower(context: Context) -> Layer:
     rows = item_elements // depth
     if rows * depth != item_elements or output.elements != context.batch * rows * out_c:
         raise refuse(context, f"{source} does not divide into rows of {depth}, or {output} into rows of {out_c}")
-    if not is_plain(source, context.input(1)):
+    if not is_plain(source, context.input(1)) or context.operator.attributes.get(FROM_UINT8):
         return _lower_any(context, weights, rows)
     return context.build.layer(
         context,
@@ -57,7 +58,7 @@ def lower(context: Context) -> Layer:
 
 
 def _lower_any(context: Context, weights: Array, rows: int) -> Layer:
-    """The same with int16 activations or weights that have a zero point."""
+    """The same with int16 activations, weights that have a zero point, or uint8, which LiteRT rounds once."""
     source = context.input(0)
     out_c, depth = weights.shape
     kernel = "conv_2d" if source.dtype == "int16" else "conv_2d_any"
@@ -76,6 +77,7 @@ def _lower_any(context: Context, weights: Array, rows: int) -> Layer:
         context.input(1),
         macs=rows * weights.size,
         out_rows=rows,
+        rounds_once=bool(context.operator.attributes.get(FROM_UINT8)),
     )
 
 

@@ -14,6 +14,7 @@ __all__ = ["MAC_DTYPES", "is_plain", "lower_any"]
 MAC_DTYPES = ("int8", "int16")
 # The reference's rule for int64 sums is defined below this.
 _MAX_WIDE_SHIFT = 7
+_ROUND_TWICE, _ROUND_WIDE, _ROUND_ONCE = range(3)
 
 
 def is_plain(source: Tensor, weights: Tensor) -> bool:
@@ -35,6 +36,7 @@ def lower_any(
     macs: int | None = None,
     out_rows: int | None = None,
     always_wide: bool = False,
+    rounds_once: bool = False,
 ) -> Layer:
     """A layer over `arenite_mac_any_t`.
 
@@ -46,6 +48,7 @@ def lower_any(
         weights: The tensor of the weights.
         bias: Position of the bias among the inputs.
         always_wide: The reference sums int16 in int64 whatever the bias is.
+        rounds_once: The reference does not round int8 twice.
     """
     quant_in, quant_out = (quantisation(context, t, MAC_DTYPES) for t in (source, context.output))
     if source.dtype != context.output.dtype:
@@ -76,7 +79,7 @@ def lower_any(
             "weight_zero_point": weights.quantisation.zero_point if weights.quantisation else 0,
             "act_min": act_min,
             "act_max": act_max,
-            "wide": int(wide),
+            "rounding": _ROUND_WIDE if wide else _ROUND_ONCE if rounds_once else _ROUND_TWICE,
             "out_c": len(by_channel),
             "stride_h": 1,
             "dilation_w": 1,

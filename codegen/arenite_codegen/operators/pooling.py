@@ -6,6 +6,7 @@ from __future__ import annotations
 from arenite_codegen.network import Layer, Mode, Read
 from arenite_codegen.operators.base import Context, activation_range, refuse, same_quantisation
 from arenite_codegen.operators.windowed import window_read
+from arenite_codegen.uint8 import FROM_UINT8
 
 __all__ = ["lower_average", "lower_max"]
 
@@ -23,6 +24,8 @@ def lower_average(context: Context) -> Layer:
     out = context.rows(context.output)
     if context.output.dtype == "int16":
         return _lower_window(context, "average_pool_s16")
+    if context.operator.attributes.get(FROM_UINT8):
+        return _lower_window(context, "average_pool_half_up_s8")
     if (out.height, out.width) == (1, 1) and window == (source.height, source.width):
         return _lower_global(context)
     return _lower_window(context, "average_pool_s8")

@@ -165,6 +165,7 @@ _RULES: Mapping[str, Callable[[Context], Shape]] = {
     "MUL": _broadcast,
     "NEG": _same,
     "PAD": _pad,
+    "PADV2": _pad,
     "PRELU": _broadcast,
     "QUANTIZE": _same,
     "REDUCE_MAX": _reduced,

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from arenite.tflite_graph import Tensor
-from arenite_codegen.network import Layer, Read
+from arenite_codegen.network import Layer
 from arenite_codegen.operators.base import Context, refuse
+from arenite_codegen.operators.moving import indices_of, move
 
 __all__ = ["lower_slice", "lower_split", "lower_split_v", "lower_strided_slice"]
 
@@ -82,45 +85,8 @@ def _parts(context: Context, source: Tensor, axis: int) -> tuple[Layer, ...]:
 
 
 def _layer(context: Context, source: Tensor, output: Tensor, part: Part) -> Layer:
-    """One output row is picked out of one input row."""
-    if source.dtype != output.dtype:
-        raise refuse(context, f"{source} and {output} differ in type")
     for (first, stride, count), extent in zip(part, source.shape, strict=True):
         if count < 1 or not (0 <= first < extent and 0 <= first + (count - 1) * stride < extent):
             raise refuse(context, f"it takes {count} of {source} from {first} in steps of {stride}")
-    rows_part, pixels, channels = _of_rows(context, source, part)
-    if rows_part[1] < 1:
-        raise refuse(context, "rows backwards have no kernel")
-    rows = context.rows(source)
-    if rows_part[2] * pixels[2] * channels[2] * context.batch != output.elements:
-        raise refuse(context, f"{output} is not that part of {source}")
-    first, stride, count = rows_part
-    read = Read(context.build.value(source), rows.height, rows.row_bytes, stride=stride, pad_top=-first)
-    return context.build.layer(
-        context,
-        kernel="slice",
-        reads=(read,),
-        out_rows=count,
-        output=output,
-        parameters={
-            "first": pixels[0] * rows.channels + channels[0],
-            "width": pixels[2],
-            "pixel_step": pixels[1] * rows.channels,
-            "channels": channels[2],
-            "channel_step": channels[1],
-            "element_bytes": source.element_bytes,
-        },
-    )
-
-
-def _of_rows(context: Context, source: Tensor, part: Part) -> tuple[tuple[int, int, int], ...]:
-    """The same part in rows, pixels and channels of one batch item."""
-    if context.batch > 1 or (len(part) > 1 and source.shape[0] == 1):
-        if part[0] != (0, 1, source.shape[0]):
-            raise refuse(context, "it takes part of the batch")
-        part = part[1:]
-    if len(part) == 2:
-        return part[0], (0, 1, 1), part[1]
-    if len(part) > 3:
-        raise refuse(context, f"{source} has too many dimensions")
-    return tuple([(0, 1, 1)] * (3 - len(part)) + part)
+    axes = (first + stride * np.arange(count) for first, stride, count in part)
+    return move(context, indices_of(source)[np.ix_(*axes)], source, output)

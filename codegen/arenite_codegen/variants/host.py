@@ -19,7 +19,14 @@ TILE_PIXELS = 6  # as ARENITE_TILE_PIXELS
 MAX_ROWS = 12  # as ARENITE_HOST_ROWS
 _ALIGNMENT_BYTES = 64
 _ADD_SOURCES = ("add_run", "add_run_avx2", "add_run_avx512", "host_isa")
-_CONV_SOURCES = ("conv_2d_tile", "conv_2d_tile_avx2", "conv_2d_tile_avx512", "conv_2d_tile_neon", "host_isa")
+_CONV_SOURCES = (
+    "conv_2d_tile",
+    "conv_2d_tile_avx2",
+    "conv_2d_tile_avxvnni",
+    "conv_2d_tile_avx512",
+    "conv_2d_tile_neon",
+    "host_isa",
+)
 _DEPTHWISE_SOURCES = ("depthwise_row", "depthwise_row_avx2", "depthwise_row_avx512", "depthwise_row_neon", "host_isa")
 
 

@@ -9,6 +9,9 @@
 #ifdef ARENITE_GUARDS
 #include "arenite_guards.h"
 #endif
+#ifdef ARENITE_UPDATE
+#include "update_link.h"
+#endif
 #include "board.h"
 #include "bytes.h"
 #include "command.h"
@@ -360,6 +363,10 @@ static app_status_t dispatch(uint8_t command, const app_request_t *request, app_
         return health_parameter(request, reply);
     case APP_REBOOT:
         return request->bytes == 0 ? APP_OK : APP_BAD_LENGTH;
+#ifdef ARENITE_UPDATE
+    case APP_UPDATE:
+        return update_link(request, reply);
+#endif
     default:
         return APP_UNKNOWN_COMMAND;
     }
@@ -368,6 +375,9 @@ static app_status_t dispatch(uint8_t command, const app_request_t *request, app_
 void app_start(void) {
     memset(&session, 0, sizeof session);
     health_start();
+#ifdef ARENITE_UPDATE
+    update_link_start();
+#endif
     trace_set(&(trace_request_t){0, 0, 0, 0});
     arenite_reset(model(), memory());
     link_reset(&link_state);
@@ -393,4 +403,9 @@ void app_receive(uint8_t byte) {
     if (command == APP_REBOOT && status == APP_OK) {
         board_reset();
     }
+#ifdef ARENITE_UPDATE
+    if (update_link_wants_restart()) {
+        board_reset();
+    }
+#endif
 }

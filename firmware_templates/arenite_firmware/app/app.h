@@ -65,6 +65,7 @@ enum {
     APP_RESET_CAUSE = 11,
     APP_PARAMETER = 12,
     APP_REBOOT = 13,
+    APP_UPDATE = 14, /* in builds with slots: see update_link.h */
     APP_REPLY = 0x80,
     APP_ROW = 0xFE,
     APP_BANNER = 0xFF,

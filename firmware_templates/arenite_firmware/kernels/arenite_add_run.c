@@ -10,7 +10,7 @@ static int32_t vectors(const arenite_add_s8_t *p, const int8_t *a, const int8_t 
     if (isa == ARENITE_ISA_AVX512) {
         return arenite_add_run_avx512(p, a, b, out, count);
     }
-    if (isa == ARENITE_ISA_AVX2) {
+    if (isa >= ARENITE_ISA_AVX2) {
         return arenite_add_run_avx2(p, a, b, out, count);
     }
 #else

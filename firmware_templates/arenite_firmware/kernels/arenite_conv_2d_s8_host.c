@@ -71,11 +71,12 @@ void arenite_conv_2d_s8_host(const void *params, const int8_t *const *rows, int8
     const int have_rows = exist(rows, p->kernel_h);
     int8_t copies[ARENITE_HOST_COPIES];
     const int8_t *pointers[ARENITE_HOST_RUNS * ARENITE_TILE_PIXELS];
+    arenite_tiling_t tiling = arenite_tile_row(p->out_w);
     arenite_conv_tile_t tile = {p, pointers, p->kernel_h, words, 0, out};
     (void)step;
     (void)scratch;
     for (int32_t x = 0; x < p->out_w; x += tile.pixels) {
-        tile.pixels = arenite_tile_pixels(p->out_w - x);
+        tile.pixels = arenite_next_tile(&tiling);
         const int32_t first = x * p->stride_w - p->pad_left;
         const int inside = have_rows && lies_inside(p, first, &tile);
         const int32_t pixels = span(p, tile.pixels);

@@ -35,11 +35,12 @@ void arenite_conv_2d_s8_host_taps(const void *params, const int8_t *const *rows,
                                   int32_t *scratch) {
     const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
     const int8_t *pointers[ARENITE_HOST_TAPS * ARENITE_TILE_PIXELS];
+    arenite_tiling_t tiling = arenite_tile_row(p->out_w);
     arenite_conv_tile_t tile = {p, pointers, 0, 0, 0, out};
     (void)step;
     (void)scratch;
     for (int32_t x = 0; x < p->out_w; x += tile.pixels) {
-        tile.pixels = arenite_tile_pixels(p->out_w - x);
+        tile.pixels = arenite_next_tile(&tiling);
         const int32_t first = x * p->stride_w - p->pad_left;
         list_taps(p, rows, first, &tile, pointers);
         arenite_conv_2d_tile(&tile);

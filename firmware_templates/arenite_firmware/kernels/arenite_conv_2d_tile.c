@@ -49,6 +49,12 @@ void arenite_conv_2d_tile(const arenite_conv_tile_t *t) {
         arenite_conv_2d_tile_avx512(t);
         return;
     }
+#if ARENITE_KNOWS_AVXVNNI
+    if (isa == ARENITE_ISA_AVXVNNI) {
+        arenite_conv_2d_tile_avxvnni(t);
+        return;
+    }
+#endif
     if (isa == ARENITE_ISA_AVX2) {
         arenite_conv_2d_tile_avx2(t);
         return;

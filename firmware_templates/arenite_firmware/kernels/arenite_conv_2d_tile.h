@@ -27,13 +27,25 @@ typedef struct {
 void arenite_conv_2d_tile(const arenite_conv_tile_t *tile);
 
 void arenite_conv_2d_tile_avx512(const arenite_conv_tile_t *tile);
+void arenite_conv_2d_tile_avxvnni(const arenite_conv_tile_t *tile);
 void arenite_conv_2d_tile_avx2(const arenite_conv_tile_t *tile);
 void arenite_conv_2d_tile_neon(const arenite_conv_tile_t *tile);
 
-/* Pixels of the next tile of a row of which `left` are to be made: tiles of about the same size. */
-static inline int32_t arenite_tile_pixels(int32_t left) {
-    const int32_t tiles = (left + ARENITE_TILE_PIXELS - 1) / ARENITE_TILE_PIXELS;
-    return (left + tiles - 1) / tiles;
+/* A row's pixels as tiles of about the same size. */
+typedef struct {
+    int32_t larger; /* tiles of pixels + 1, which come first */
+    int32_t pixels;
+} arenite_tiling_t;
+
+static inline arenite_tiling_t arenite_tile_row(int32_t pixels) {
+    const int32_t tiles = (pixels + ARENITE_TILE_PIXELS - 1) / ARENITE_TILE_PIXELS;
+    const arenite_tiling_t tiling = {pixels % tiles, pixels / tiles};
+    return tiling;
+}
+
+/* Pixels of the next tile. */
+static inline int32_t arenite_next_tile(arenite_tiling_t *tiling) {
+    return tiling->larger-- > 0 ? tiling->pixels + 1 : tiling->pixels;
 }
 
 #endif

@@ -18,15 +18,13 @@ ARENITE_AVX512_INLINE __m512i input_word(const int8_t *x, __m512i moves) {
 
 /* acc + products of 4 bytes each, x unsigned. With many accumulators GCC copies them about unless it sees one operand that
  * changes. */
-ARENITE_AVX512_INLINE __m512i dot(__m512i acc, __m512i x, __m512i w, const int blocks) {
-#if !defined(__clang__)
-    if (blocks > 2) {
-        __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(x), "vm"(w));
-        return acc;
-    }
-#endif
-    (void)blocks;
+ARENITE_AVX512_INLINE __m512i dot(__m512i acc, __m512i x, __m512i w) {
+#if defined(__clang__)
     return _mm512_dpbusd_epi32(acc, x, w);
+#else
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(w));
+    return acc;
+#endif
 }
 
 /* 64 values of one pixel, clamped. */
@@ -133,7 +131,7 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
                 const __m512i word = input_word(x[i] + k, moves);
                 ARENITE_UNROLL
                 for (int b = 0; b < blocks; b++) {
-                    acc[i][b] = dot(acc[i][b], word, weights[b], blocks);
+                    acc[i][b] = dot(acc[i][b], word, weights[b]);
                 }
             }
             k += ARENITE_WORD;
@@ -141,10 +139,20 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
         } while (k < bytes);
         pointers += pixels;
     } while (pointers < end);
+    __m512i sums[ARENITE_TILE_PIXELS][BLOCKS];
+    ARENITE_UNROLL
+    for (int i = 0; i < pixels; i++) {
+        ARENITE_UNROLL
+        for (int b = 0; b < blocks; b++) {
+            sums[i][b] = acc[i][b];
+        }
+    }
+    /* The sums wait in memory: GCC, else, keeps some there from the first product on. */
+    __asm__ volatile("" : : "r"(sums) : "memory");
     if (p->act_min >= p->out_zero_point) {
-        finish(t, channel, acc, pixels, blocks, 1);
+        finish(t, channel, sums, pixels, blocks, 1);
     } else {
-        finish(t, channel, acc, pixels, blocks, 0);
+        finish(t, channel, sums, pixels, blocks, 0);
     }
 }
 

@@ -42,7 +42,7 @@ void arenite_depthwise_row(const arenite_depthwise_row_t *r) {
         arenite_depthwise_row_avx512(r);
         return;
     }
-    if (isa == ARENITE_ISA_AVX2) {
+    if (isa >= ARENITE_ISA_AVX2) {
         arenite_depthwise_row_avx2(r);
         return;
     }

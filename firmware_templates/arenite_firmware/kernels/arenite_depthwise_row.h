@@ -34,4 +34,39 @@ static inline const int8_t *arenite_depthwise_pixel(const arenite_depthwise_row_
     return inside ? row->rows[ky] + x * row->steps[ky] : row->outside;
 }
 
+/* Where a walk over the input columns of a window of up to 3 rows is, for kernels that reuse columns. */
+typedef struct {
+    const int8_t
+        *rows[3]; /* the next column inside, in the first channel of those that are computed at once */
+    int32_t x;    /* the next column */
+} arenite_depthwise_walk_t;
+
+static inline arenite_depthwise_walk_t arenite_start_walk(const arenite_depthwise_row_t *row,
+                                                          int32_t channel) {
+    const int32_t first = -row->params->pad_left;
+    arenite_depthwise_walk_t walk;
+    ARENITE_UNROLL
+    for (int32_t ky = 0; ky < 3; ky++) {
+        walk.rows[ky] = row->rows[ky] + channel + (first > 0 ? first * row->steps[ky] : 0);
+    }
+    walk.x = first;
+    return walk;
+}
+
+/* Take a column; returns whether it is inside, then rows is where to read it. */
+static inline __attribute__((always_inline)) int arenite_next_column(arenite_depthwise_walk_t *walk,
+                                                                     const arenite_depthwise_row_t *row,
+                                                                     const int8_t *rows[3]) {
+    const int32_t x = walk->x++;
+    if (x < 0 || x >= row->params->in_w) {
+        return 0;
+    }
+    ARENITE_UNROLL
+    for (int32_t ky = 0; ky < 3; ky++) {
+        rows[ky] = walk->rows[ky];
+        walk->rows[ky] += row->steps[ky];
+    }
+    return 1;
+}
+
 #endif

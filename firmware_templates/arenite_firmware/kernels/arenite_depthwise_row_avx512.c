@@ -22,26 +22,38 @@ typedef struct {
     __mmask16 inside; /* channels */
 } block_t;
 
-ARENITE_AVX512_INLINE __m128i load(const block_t *b, int32_t ky, int32_t x, const int is_full) {
-    const int8_t *bytes = b->row->rows[ky] + x * b->row->steps[ky] + b->channel;
+ARENITE_AVX512_INLINE __m128i load(const block_t *b, const int8_t *bytes, const int is_full) {
     return is_full ? _mm_loadu_si128((const __m128i *)(const void *)bytes)
                    : _mm_maskz_loadu_epi8(b->inside, bytes);
 }
 
-/* A group of rows, or its first 3, of input column x in every channel, moved by 128. */
-ARENITE_AVX512_INLINE __m512i column(const block_t *b, int32_t group, int32_t x, const int is_full,
-                                     const int has_4_rows) {
-    if (x < 0 || x >= b->row->params->in_w) {
-        return b->outside;
-    }
-    const int32_t ky = ARENITE_GROUP * group;
-    __m512i v = _mm512_castsi128_si512(load(b, ky, x, is_full));
-    v = _mm512_inserti32x4(v, load(b, ky + 1, x, is_full), 1);
-    v = _mm512_inserti32x4(v, load(b, ky + 2, x, is_full), 2);
-    if (has_4_rows) {
-        v = _mm512_inserti32x4(v, load(b, ky + 3, x, is_full), 3);
+/* Rows of a column put side by side in every channel, moved by 128. */
+ARENITE_AVX512_INLINE __m512i column(const block_t *b, const int8_t *const *rows, const int count,
+                                     const int is_full) {
+    __m512i v = _mm512_castsi128_si512(load(b, rows[0], is_full));
+    v = _mm512_inserti32x4(v, load(b, rows[1], is_full), 1);
+    v = _mm512_inserti32x4(v, load(b, rows[2], is_full), 2);
+    if (count == 4) {
+        v = _mm512_inserti32x4(v, load(b, rows[3], is_full), 3);
     }
     return _mm512_xor_si512(_mm512_permutexvar_epi8(b->order, v), _mm512_set1_epi8(-128));
+}
+
+/* A group of rows of input column x. */
+ARENITE_AVX512_INLINE __m512i group_column(const block_t *b, int32_t group, int32_t x, const int is_full) {
+    const int8_t *rows[ARENITE_GROUP];
+    ARENITE_UNROLL
+    for (int i = 0; i < ARENITE_GROUP; i++) {
+        rows[i] = arenite_depthwise_pixel(b->row, ARENITE_GROUP * group + i, x) + b->channel;
+    }
+    return column(b, rows, ARENITE_GROUP, is_full);
+}
+
+/* The next column of up to 3 rows. */
+ARENITE_AVX512_INLINE __m512i next_column(const block_t *b, arenite_depthwise_walk_t *walk,
+                                          const int is_full) {
+    const int8_t *rows[3];
+    return arenite_next_column(walk, b->row, rows) ? column(b, rows, 3, is_full) : b->outside;
 }
 
 ARENITE_AVX512_INLINE void finish(const block_t *b, __m512i acc, int8_t *out, const int is_full,
@@ -62,7 +74,7 @@ ARENITE_AVX512_INLINE void run_any(const block_t *b, const int8_t *w, int8_t *ou
         int32_t x = i * p->stride_w - p->pad_left;
         for (int32_t kx = 0; kx < p->kernel_w; kx++, x += p->dilation_w) {
             for (int32_t g = 0; g < b->row->groups; g++, weights += BLOCK_GROUP) {
-                const __m512i input = column(b, g, x, is_full, 1);
+                const __m512i input = group_column(b, g, x, is_full);
                 acc = _mm512_dpbusd_epi32(acc, input, _mm512_loadu_si512(weights));
             }
         }
@@ -76,16 +88,16 @@ ARENITE_AVX512_INLINE void run_3x3(const block_t *b, const int8_t *w, int8_t *ou
     const arenite_depthwise_conv_2d_s8_t *p = b->row->params;
     const __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + BLOCK_GROUP),
                   w2 = _mm512_loadu_si512(w + 2 * BLOCK_GROUP);
-    int32_t x = -p->pad_left;
-    __m512i x0 = column(b, 0, x, is_full, 0), x1 = x0;
+    arenite_depthwise_walk_t walk = arenite_start_walk(b->row, b->channel);
+    __m512i x0 = next_column(b, &walk, is_full), x1 = x0;
     if (stride == 1) {
-        x1 = column(b, 0, x + 1, is_full, 0);
+        x1 = next_column(b, &walk, is_full);
     }
-    for (int32_t i = 0; i < p->out_w; i++, x += stride, out += p->in_c) {
+    for (int32_t i = 0; i < p->out_w; i++, out += p->in_c) {
         if (stride == 2) {
-            x1 = column(b, 0, x + 1, is_full, 0);
+            x1 = next_column(b, &walk, is_full);
         }
-        const __m512i x2 = column(b, 0, x + 2, is_full, 0);
+        const __m512i x2 = next_column(b, &walk, is_full);
         const __m512i acc = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(b->bias, x0, w0), x1, w1);
         finish(b, _mm512_dpbusd_epi32(acc, x2, w2), out, is_full, clamps_negative);
         x0 = stride == 1 ? x1 : x2;

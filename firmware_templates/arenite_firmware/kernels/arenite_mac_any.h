@@ -8,6 +8,9 @@
 
 #include "arenite_fixed_point.h"
 
+/* How the reference brings a sum to the output: as int8, as an int64 sum, or as LiteRT's FULLY_CONNECTED of uint8. */
+enum { ARENITE_ROUND_TWICE, ARENITE_ROUND_WIDE, ARENITE_ROUND_ONCE };
+
 typedef struct {
     const int8_t *weights;     /* [out_c][kernel_h][kernel_w][group_in] */
     const int64_t *bias;       /* [out_c], as the model has it */
@@ -33,7 +36,7 @@ typedef struct {
     int16_t out_zero_point;
     int16_t weight_zero_point; /* -128 .. 127 */
     uint8_t per_channel;       /* 1: multiplier and shift have an entry a channel */
-    uint8_t wide; /* 1: one rounding with a multiplier of 16 bits, as the reference does for int64 sums */
+    uint8_t rounding;          /* ARENITE_ROUND_TWICE .. ARENITE_ROUND_ONCE */
 } arenite_mac_any_t;
 
 /* A sum requantised by the reference's rule for int64: the multiplier rounded to 16 bits, one rounding half up. The sum
@@ -44,12 +47,24 @@ static inline int32_t arenite_requantise_wide(int64_t sum, int32_t multiplier, i
     return (int32_t)((sum * reduced + ((int64_t)1 << (right - 1))) >> right);
 }
 
+/* sum * multiplier * 2^(shift - 31), rounded once, half up. The sum is within int32. */
+static inline int32_t arenite_requantise_once(int64_t sum, int32_t multiplier, int32_t shift) {
+    const int32_t right = 31 - shift;
+    return (int32_t)((sum * multiplier + ((int64_t)1 << (right - 1))) >> right);
+}
+
 /* An accumulator as an output. A sum that int32 cannot hold always takes the rule for int64. */
 static inline int32_t arenite_mac_output(const arenite_mac_any_t *p, int64_t sum, int32_t channel) {
-    const int32_t entry = p->per_channel ? channel : 0;
-    const int narrow = !p->wide && sum >= INT32_MIN && sum <= INT32_MAX;
-    const int32_t scaled = narrow ? arenite_requantise((int32_t)sum, p->multiplier[entry], p->shift[entry])
-                                  : arenite_requantise_wide(sum, p->multiplier[entry], p->shift[entry]);
+    const int32_t multiplier = p->multiplier[p->per_channel ? channel : 0];
+    const int32_t shift = p->shift[p->per_channel ? channel : 0];
+    int32_t scaled;
+    if (p->rounding == ARENITE_ROUND_WIDE || sum < INT32_MIN || sum > INT32_MAX) {
+        scaled = arenite_requantise_wide(sum, multiplier, shift);
+    } else if (p->rounding == ARENITE_ROUND_ONCE) {
+        scaled = arenite_requantise_once(sum, multiplier, shift);
+    } else {
+        scaled = arenite_requantise((int32_t)sum, multiplier, shift);
+    }
     return arenite_clamp((int32_t)((uint32_t)scaled + (uint32_t)p->out_zero_point), p->act_min, p->act_max);
 }
 

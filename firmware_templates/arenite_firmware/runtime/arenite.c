@@ -33,6 +33,9 @@ static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, are
 }
 
 static int32_t first_row(const arenite_read_t *read, int32_t step) {
+    if (read->starts != NULL) {
+        return read->starts[step];
+    }
     const int32_t row = step * (int32_t)read->stride - read->pad_top;
     const int32_t divisor = read->divisor;
     if (divisor <= 1) {

@@ -39,10 +39,11 @@ static inline uint8_t *arenite_at(uint8_t *const *memory, arenite_place_t place)
 typedef void (*arenite_kernel_t)(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                                  int32_t *scratch);
 
-/* How a layer reads one value: step y takes rows floor((y * stride - pad_top) / divisor) + k * dilation,
- * k = 0 .. window - 1. */
+/* How a layer reads one value: step y takes rows first + k * dilation, k = 0 .. window - 1, where first is
+ * floor((y * stride - pad_top) / divisor), or starts[y]. */
 typedef struct {
     const int8_t *constant; /* the value's bytes if they lie in flash, else NULL */
+    const uint16_t *starts; /* one entry a step, or NULL */
     arenite_place_t
         place; /* the ring's first slot; of scattered rows, region and entry of row 0 in the row table */
     uint32_t row_bytes;

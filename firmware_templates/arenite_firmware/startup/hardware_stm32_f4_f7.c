@@ -73,7 +73,7 @@ void hardware_init(void) {
     cortex_m7_caches_on();
 #endif
     clock_on();
-    stm32_uart_on(RCC, GPIO, rcc(AHB1ENR));
+    stm32_pins_on(RCC, GPIO, rcc(AHB1ENR));
 #ifdef BOARD_QSPI_DIVIDER
     qspi_on();
 #endif

@@ -79,7 +79,7 @@ void hardware_init(void) {
     supply_on();
     clock_on();
     *rcc(AHB2ENR) |= (uint32_t)D2_RAM;
-    stm32_uart_on(RCC, GPIO, rcc(AHB4ENR));
+    stm32_pins_on(RCC, GPIO, rcc(AHB4ENR));
 #ifdef BOARD_QSPI_DIVIDER
     qspi_on();
 #endif

@@ -10,4 +10,4 @@
 
 enum { AHB2ENR1 = 0x8C };
 
-void hardware_init(void) { stm32_uart_on(RCC, GPIO, &STM32_REGISTER(RCC, AHB2ENR1)); }
+void hardware_init(void) { stm32_pins_on(RCC, GPIO, &STM32_REGISTER(RCC, AHB2ENR1)); }

@@ -44,5 +44,5 @@ void hardware_init(void) {
     clock_on();
     stm32_wait(&STM32_REGISTER(ICACHE, ICACHE_SR), CACHE_BUSY, 0);
     STM32_REGISTER(ICACHE, ICACHE_CR) |= CACHE_ON;
-    stm32_uart_on(RCC, GPIO, rcc(AHB2ENR1));
+    stm32_pins_on(RCC, GPIO, rcc(AHB2ENR1));
 }

@@ -29,8 +29,19 @@ static inline void stm32_pin(uintptr_t gpio, volatile uint32_t *enable, uint32_t
     stm32_change(base, 0x00u, 3u << (2u * pin), 2u << (2u * pin));
 }
 
-/* Clock and pins of the serial port. */
-static inline void stm32_uart_on(uintptr_t rcc, uintptr_t gpio, volatile uint32_t *enable) {
+/* Makes a pin an output; it is low. */
+static inline void stm32_output(uintptr_t gpio, volatile uint32_t *enable, uint32_t number) {
+    *enable |= 1u << number / 16u;
+    (void)*enable;
+    stm32_change(gpio + 0x400u * (number / 16u), 0x00u, 3u << (2u * (number % 16u)),
+                 1u << (2u * (number % 16u)));
+}
+
+/* Clock and pins of the serial port, and the pin for a meter where the board has one. */
+static inline void stm32_pins_on(uintptr_t rcc, uintptr_t gpio, volatile uint32_t *enable) {
+#ifdef BOARD_MARKER_PIN
+    stm32_output(gpio, enable, BOARD_MARKER_PIN);
+#endif
     STM32_REGISTER(rcc, BOARD_UART_ENABLE) |= 1u << BOARD_UART_ENABLE_BIT;
     stm32_pin(gpio, enable, BOARD_UART_TX_PIN, BOARD_UART_FUNCTION);
     stm32_pin(gpio, enable, BOARD_UART_RX_PIN, BOARD_UART_FUNCTION);

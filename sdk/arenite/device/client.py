@@ -8,6 +8,7 @@ with open_device("/dev/ttyACM0") as device:
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from dataclasses import dataclass
@@ -136,6 +137,14 @@ class Device:
         self.request(protocol.SELECT, bytes([index]))
         return self.identify()
 
+    def restart(self) -> None:
+        """Bring the selected model back to its start, if it remembers; inputs must be loaded again.
+
+        Raises:
+            LinkError: The board does not answer.
+        """
+        self.request(protocol.SELECT, bytes([self.identity.model]))
+
     def load(self, index: int, data: bytes | bytearray | memoryview, *, chunk_bytes: int | None = None) -> None:
         """Writes an input, front to back. Every input must be loaded again before every run.
 
@@ -164,8 +173,8 @@ class Device:
         """Runs the model on what was loaded.
 
         Args:
-            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long as
-                it did, and no outputs can be read.
+            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long,
+                and no outputs can be read.
             timeout_s: For all of them.
 
         Raises:
@@ -238,13 +247,22 @@ class Device:
         reply = self.request(protocol.PARAMETER, index if value is None else index + struct.pack("<I", value))
         return int.from_bytes(reply[:4], "little")
 
-    def reboot(self, *, timeout_s: float = 10.0) -> Identity:
+    def reboot(self, *, into_update: bool = False, timeout_s: float = 10.0) -> Identity:
         """Restarts the board and waits until it answers; returns what it then says.
+
+        Args:
+            into_update: Start the image that was just sent. It is on trial, and another restart would end that; so the
+                board restarts once, also when it is asked again because its reply was lost.
+            timeout_s: For the restart.
 
         Raises:
             LinkError: It does not answer within `timeout_s`.
         """
-        self.request(protocol.REBOOT, b"")
+        if into_update:
+            with contextlib.suppress(LinkError):  # a lost reply: whether it has restarted shows afterwards
+                self.request(protocol.UPDATE, bytes([protocol.UPDATE_RESTART]))
+        else:
+            self.request(protocol.REBOOT, b"")
         self._stream.reopen(timeout_s)
         self.identity = self._describe(self._shake_hands(timeout_s))
         return self.identity

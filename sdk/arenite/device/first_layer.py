@@ -20,7 +20,7 @@ from arenite.device.client import Device
 from arenite.device.rounding_rules import values_by_rule
 from arenite.device.tracing import read_row, row_checksums, trace_run
 from arenite.errors import UsageError
-from arenite.reference import reference_available, reference_outputs, reference_tensors
+from arenite.reference import LITERT, reference_available, reference_outputs, reference_tensors
 from arenite.tflite_graph import Graph, Tensor, parse_graph
 
 __all__ = ["LayerDifference", "ReferenceModel", "first_wrong_layer"]
@@ -77,7 +77,8 @@ class ReferenceModel:
     @staticmethod
     def usable(model: Mapping[str, Any]) -> bool:
         """Whether a bundle of this kind can be compared layer by layer here."""
-        return reference_available() and "layers" in model
+        authority = str(model.get("vectors", {}).get("authority"))
+        return reference_available() and "layers" in model and not authority.startswith(LITERT)
 
     def arrays(self, inputs: Sequence[bytes]) -> list[Array]:
         """The bytes of the link as the model's inputs."""
@@ -94,6 +95,8 @@ class ReferenceModel:
         arrays = self.arrays(inputs)
         given = dict(zip(self.graph.inputs, arrays, strict=True))
         made = sorted({index for index in wanted if index not in given})
+        if not made:
+            return given
         return given | dict(reference_tensors(self._content, arrays, made, self.graph.path))
 
 

@@ -159,8 +159,8 @@ def read_heartbeat(payload: bytes, where: str) -> Heartbeat:
     Raises:
         LinkError: It is too short.
     """
-    *numbers, guards = _unpack(_HEARTBEAT, payload, "heartbeat", where)
-    return Heartbeat(*numbers, guards=_named(_GUARDS, guards))
+    uptime, runs, stack, damaged, refusals, command, status, guards = _unpack(_HEARTBEAT, payload, "heartbeat", where)
+    return Heartbeat(uptime, runs, stack, damaged, refusals, command, status, _named(_GUARDS, guards))
 
 
 def read_reset_cause(payload: bytes, where: str) -> ResetCause:

@@ -41,6 +41,8 @@ __all__ = [
     "STATUS_TEXT",
     "TRACE",
     "TensorInfo",
+    "UPDATE",
+    "UPDATE_RESTART",
     "decode_frame",
     "encode_frame",
     "read_damage",
@@ -52,8 +54,9 @@ PROTOCOL_VERSION = 3
 _LEAST_PAYLOAD = 64
 MAX_PAYLOAD = 1032
 IDENTIFY, DESCRIBE, LOAD, RUN, READ, SELECT = 1, 2, 3, 4, 5, 6
-ABOUT, TRACE, LAYERS, HEARTBEAT, RESET_CAUSE, PARAMETER, REBOOT = 7, 8, 9, 10, 11, 12, 13
+ABOUT, TRACE, LAYERS, HEARTBEAT, RESET_CAUSE, PARAMETER, REBOOT, UPDATE = 7, 8, 9, 10, 11, 12, 13, 14
 REPLY, ROW, BANNER = 0x80, 0xFE, 0xFF
+UPDATE_RESTART = 5  # an operation of UPDATE
 NAMES = {
     IDENTIFY: "identify",
     DESCRIBE: "describe",
@@ -68,6 +71,7 @@ NAMES = {
     RESET_CAUSE: "reset cause",
     PARAMETER: "parameter",
     REBOOT: "reboot",
+    UPDATE: "update",
 }
 DAMAGED = 7
 STATUS_TEXT = {

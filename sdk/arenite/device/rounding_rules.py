@@ -2,7 +2,8 @@
 """Which rounding rule makes a value: one output of a convolution, computed as each known library would.
 
 The sum of products is exact in all of them; they differ in how it becomes eight bits. `double` is the TFLite
-reference's (gemmlowp), `single` that of builds with TFLITE_SINGLE_ROUNDING and of CMSIS-NN with the same option, `float` XNNPACK's.
+reference's (gemmlowp), `single` that of builds with TFLITE_SINGLE_ROUNDING and of CMSIS-NN with the same option,
+`float` XNNPACK's.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _windowed(
         if 0 <= row < data.shape[1] and 0 <= column < data.shape[2]:
             pixel = data[item, row, column, first : first + taps.shape[2]]
             total += int(pixel @ taps[ky, kx])
-    return total
+    return int(total)
 
 
 def _source(operator: Operator, axis: str, out: int, tap: int, window: int, size: int, out_size: int) -> int:

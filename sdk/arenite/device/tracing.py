@@ -37,7 +37,7 @@ def run_once(device: Device, inputs: Sequence[bytes], timeout_s: float) -> RunRe
 def trace_run(
     device: Device, inputs: Sequence[bytes], *, checksums: bool = True, timeout_s: float = 900.0
 ) -> tuple[RunResult, list[LayerTrace]]:
-    """Runs the model once and asks what each layer did.
+    """Runs the model once, from its start if it remembers, and asks what each layer did.
 
     The counter of the run holds the time of the checksums, those of the layers do not.
 
@@ -45,6 +45,7 @@ def trace_run(
         LinkError: The board does not answer, or not within `timeout_s`.
     """
     layers = device.about().layers
+    device.restart()
     _arm(device, _COUNTERS | (_CHECKSUMS if checksums else 0))
     try:
         result = run_once(device, inputs, timeout_s)
@@ -97,6 +98,7 @@ def _watch(
 ) -> list[RowPiece]:
     """Runs until every piece came: what a run sends is not asked for, so nothing repeats what the line loses."""
     for _ in range(_ATTEMPTS):
+        device.restart()
         _arm(device, mode, layer, first, rows)
         try:
             device.take_rows()

@@ -187,7 +187,9 @@ def _prove(
     _check_identity(identity, model, device)
     results: list[RunResult] = []
     first, layer, checked = None, None, 0
-    vectors = [*_read_vectors(bundle_dir, model, identity), *_random_vectors(bundle_dir, model, limits)]
+    golden = _read_vectors(bundle_dir, model, identity)
+    vectors = [*golden, *_random_vectors(bundle_dir, model, limits, golden)]
+    remembers = _remembers(model)
     for number, (inputs, expected) in enumerate(vectors):
         try:
             results.append(run_once(device, inputs, limits.left_s()))
@@ -196,8 +198,12 @@ def _prove(
         if first is None:
             first = _compare(device, index, number, expected)
             # What is wrong inside need not reach an output: of the first vector every layer is compared.
-            if layer is None and (first is not None or number == 0):
+            # One that remembers is compared at its start, and then brought back to where it was.
+            if layer is None and (number == 0 or (first is not None and not remembers)):
                 checked, layer = _check_layers(bundle_dir, model, device, inputs, limits)
+                if remembers:
+                    device.select(index)
+                    run_once(device, inputs, limits.left_s())
         advance()
     run = results[0]
     counts = identity.counter_unit == "instructions"
@@ -228,8 +234,13 @@ def _check_layers(
     return sum(layer["tensor"] is not None for layer in model["layers"]), wrong
 
 
+def _remembers(model: dict[str, Any]) -> bool:
+    """Whether its runs depend on those before."""
+    return any(region["holds"] == "state" for region in model.get("regions", ()))
+
+
 def _random_vectors(
-    bundle_dir: Path, model: dict[str, Any], limits: _Limits
+    bundle_dir: Path, model: dict[str, Any], limits: _Limits, golden: list[tuple[list[bytes], list[bytes]]]
 ) -> list[tuple[list[bytes], list[bytes]]]:
     if limits.random < 1:
         return []
@@ -237,7 +248,9 @@ def _random_vectors(
     generator = np.random.default_rng(limits.seed)
     sizes = [int(tensor["bytes"]) for tensor in model["inputs"]]
     inputs = [[generator.bytes(size) for size in sizes] for _ in range(limits.random)]
-    return [(data, outputs) for data, outputs in zip(inputs, reference.outputs(inputs), strict=True)]
+    before = [data for data, _ in golden] if _remembers(model) else []
+    found = reference.outputs([*before, *inputs])[len(before) :]
+    return [(data, outputs) for data, outputs in zip(inputs, found, strict=True)]
 
 
 def _report(identity: Identity, board: EmulatedBoard | None, proofs: list[ModelProof]) -> VerifyReport:
