@@ -2,7 +2,8 @@
 """Options and fixtures for every suite.
 
     pytest                                       what this machine can run
-    pytest device_tests/hardware --port URL --board NAME      the same suite on a real board
+    pytest device_tests/hardware --port URL --board NAME      the same suite on a real board, which it flashes first
+    pytest device_tests/hardware --port URL --bundle DIR      on a board that runs the firmware of a built bundle
 
 Tests that need the reference models and pictures find them beside the checkout, in ../shared/data.
 """
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("arenite")
     group.addoption("--port", default=None, help="serial port or pyserial URL of a board")
     group.addoption("--board", default=None, help="name of the board at --port")
+    group.addoption("--bundle", default=None, help="the built bundle that the board at --port runs already")
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Board", "Counter", "Emulator", "Features", "MemoryRegion", "Uart"]
+from arenite_codegen.board_flash import Flashing, UpdateSlots
+from arenite_codegen.board_hardware import Hardware
+
+__all__ = [
+    "Board",
+    "Counter",
+    "Emulator",
+    "Features",
+    "Marker",
+    "MemoryRegion",
+    "Power",
+    "Uart",
+    "UniqueId",
+    "Watchdog",
+    "Writes",
+]
 
 
 @dataclass(frozen=True)
@@ -49,7 +64,8 @@ class Uart:
     """The serial port: its kind names the driver, `base` its address, `baud` its rate.
 
     With `irq`, the number of its receive interrupt (RISC-V: at the controller `plic_base`), the firmware
-    sleeps between bytes instead of polling.
+    sleeps between bytes instead of polling. `clock_hz` is the clock that the port divides, the core's where it is None;
+    pins are numbers as the driver's registers take them.
     """
 
     kind: str
@@ -57,17 +73,61 @@ class Uart:
     baud: int = 115200
     irq: int | None = None
     plic_base: int | None = None
+    clock_hz: int | None = None
+    tx_pin: int | None = None
+    rx_pin: int | None = None
 
 
 @dataclass(frozen=True)
 class Counter:
-    """What times a run; `unit` is `none`, `cycles`, `instructions` or `ticks` of `hz`."""
+    """What times a run; `unit` is `none`, `cycles`, `instructions` or `ticks` of `hz`.
+
+    `clock_hz` is the clock that the timer divides, the core's where it is None.
+    """
 
     kind: str
     unit: str
     hz: int
     base: int | None = None
     coarse_base: int | None = None
+    clock_hz: int | None = None
+
+
+Writes = tuple[tuple[int, int], ...]
+"""Addresses of 32-bit registers, each with the value to write there, in order."""
+
+
+@dataclass(frozen=True)
+class Watchdog:
+    """A watchdog: what starts it and what feeds it. A board that has one polls between requests, it does not sleep."""
+
+    setup: Writes
+    feed: Writes
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A pin that is high while an inference runs: what makes it an output, high and low."""
+
+    setup: Writes
+    on: Writes
+    off: Writes
+
+
+@dataclass(frozen=True)
+class UniqueId:
+    """Where the chip's own number is, and its `bytes`, a multiple of four."""
+
+    base: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Power:
+    """What the running chip draws: µW for each MHz of its clock, and where that figure comes from."""
+
+    active_uw_per_mhz: int
+    source: str
 
 
 @dataclass(frozen=True)
@@ -83,7 +143,7 @@ class Emulator:
 
 @dataclass(frozen=True)
 class Board:
-    """A board, as its `board.toml` says. `directory` holds that file."""
+    """A board, as its `board.toml` says. `directory` holds that file, which may have another name, `file`."""
 
     name: str
     description: str
@@ -97,6 +157,28 @@ class Board:
     counter: Counter
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
+    watchdog: Watchdog | None = None
+    marker: Marker | None = None
+    unique_id: UniqueId | None = None
+    power: Power | None = None
+    hardware: Hardware = field(default_factory=Hardware)
+    file: str = field(default="board.toml", compare=False)
+
+    @property
+    def own_c(self) -> tuple[Path, ...]:
+        """C files of the board's own: those beside a file that is named `board.toml`."""
+        return tuple(sorted(self.directory.glob("*.[ch]"))) if self.file == "board.toml" else ()
+
+    @property
+    def proven(self) -> str:
+        """How far the board was proven: `emulated`, `emulated by NAME`, `built`, or `exported` to another project."""
+        if self.architecture == "esp-idf":
+            return "exported"
+        if self.hardware.emulated_by:
+            return f"emulated by {self.hardware.emulated_by}"
+        return "emulated" if self.emulators or self.architecture == "host" else "built"
+    flashing: Flashing | None = None
+    update: UpdateSlots | None = None
 
     @property
     def has_fpu(self) -> bool:

@@ -73,6 +73,15 @@ class Table:
             raise self.fail(key, "must be a list of strings")
         return tuple(values)
 
+    def writes(self, key: str) -> tuple[tuple[int, int], ...]:
+        """Pairs of a register's address and the value to write."""
+        values = self.take(key, list)
+        for pair in values:
+            words = isinstance(pair, list) and len(pair) == 2 and all(type(v) is int and v >> 32 == 0 for v in pair)
+            if not words:
+                raise self.fail(key, f"must be pairs [address, value] of 32-bit numbers, not {pair!r}")
+        return tuple((address, value) for address, value in values)
+
     @property
     def keys(self) -> list[str]:
         """Fields not taken yet, sorted."""

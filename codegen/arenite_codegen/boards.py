@@ -7,7 +7,9 @@ are of kinds that are already here.
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from arenite.errors import UsageError
@@ -28,15 +30,37 @@ __all__ = [
     "Features",
     "MemoryRegion",
     "Uart",
+    "built_in_boards",
     "copy_support",
     "list_boards",
     "load_board",
+    "own_boards_folder",
 ]
 
 
-def list_boards() -> list[str]:
+def built_in_boards() -> list[str]:
     """Names of the boards that come with Arenite, sorted."""
-    return sorted(path.parent.name for path in firmware_folder("boards").glob("*/board.toml"))
+    return _boards_in(firmware_folder("boards"))
+
+
+def list_boards() -> list[str]:
+    """Names of all boards: those that come with Arenite and those that the user added; sorted."""
+    return sorted({*built_in_boards(), *_boards_in(own_boards_folder())})
+
+
+def own_boards_folder() -> Path:
+    """Where boards that the user added are kept: `ARENITE_BOARDS`, else in the user's data folder."""
+    named = os.environ.get("ARENITE_BOARDS")
+    if named:
+        return Path(named)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "arenite" / "boards"
+    base = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".local" / "share") / "arenite" / "boards"
+
+
+def _boards_in(folder: Path) -> list[str]:
+    return sorted(path.parent.name for path in folder.glob("*/board.toml"))
 
 
 def load_board(name_or_path: str | Path) -> Board:
@@ -58,12 +82,13 @@ def load_board(name_or_path: str | Path) -> Board:
         raise UsageError(f"the board file cannot be read ({error})", where=str(path)) from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"the board file is not valid TOML ({error})", where=str(path)) from error
-    return read_board(Table(path, values), path.parent)
+    return replace(read_board(Table(path, values), path.parent), file=path.name)
 
 
 def _find(name_or_path: str | Path) -> Path:
-    if str(name_or_path) in list_boards():
-        return firmware_folder("boards") / str(name_or_path) / "board.toml"
+    for folder, names in ((firmware_folder("boards"), built_in_boards()), (own_boards_folder(), list_boards())):
+        if str(name_or_path) in names:
+            return folder / str(name_or_path) / "board.toml"
     path = Path(name_or_path)
     path = path / "board.toml" if path.is_dir() else path
     if path.is_file():

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,19 @@ from arenite.contract import Contract, contract_of
 from arenite.errors import ContractError, DoesNotFitError, UsageError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
+from arenite_codegen.application import Benchmark, benchmark_defines, benchmark_of
 from arenite_codegen.arena_page import arena_page
-from arenite_codegen.board_support import firmware_folder
+from arenite_codegen.board_flash import PAYLOAD_AT
+from arenite_codegen.board_schema import BAUD_HIGH, BAUD_LOW
+from arenite_codegen.board_support import APP_DEFINES, firmware_folder
+from arenite_codegen.board_update import LOADER_SCRIPT, Slotted, copy_update, in_slot
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
 from arenite_codegen.camera import Camera, Preprocessing, camera_entry, make_preprocessing
 from arenite_codegen.contract_files import CAMERA_SOURCES, contract_files
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
+from arenite_codegen.export import check_exports, export_files
 from arenite_codegen.firmware import Shared, shared_files, symbols_of
 from arenite_codegen.fit import check_fit, flash_of, ram_of
 from arenite_codegen.legalise import legalise
@@ -33,7 +38,7 @@ from arenite_codegen.plan import Plan
 from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.regions import Memory, Region
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, guard_names, operator_rows, region_rows
+from arenite_codegen.report import arena_text, guard_names, layer_rows, operator_rows, region_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
@@ -91,6 +96,10 @@ class _Options:
     max_mac_factor: float
     guards: bool
     camera: Camera | None
+    exports: tuple[str, ...]
+    app: str
+    baud: int | None
+    slotted: Slotted | None
 
 
 def bundle(
@@ -106,6 +115,11 @@ def bundle(
     max_mac_factor: float = 1.0,
     guards: bool = False,
     camera: Camera | str | None = None,
+    exports: Sequence[str] = (),
+    app: str = "link",
+    baud: int | None = None,
+    slot: int | None = None,
+    update_key: bytes | None = None,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -128,6 +142,15 @@ def bundle(
         guards: Make a validation build, which watches a word behind every block of the arena while it runs.
         camera: Frames such as `320x240:RGB565` (see `Camera.parse`): the bundle gets the C that makes the input of such
             a frame as the contract says, for each model whose contract speaks of pictures.
+        exports: Components for projects of other kinds, made in `exports/` of the bundle: keys of
+            `arenite_codegen.export.FORMATS`, such as `esp-idf`.
+        app: What the firmware does at its serial port: `link`, or MLPerf Tiny's protocol as `mlperf` (the board tells
+            its own time) or `mlperf-energy` (a pin marks the time for a power monitor). The latter two keep the input,
+            which one load gives to many inferences.
+        baud: Of the serial port; None takes the board's, or the benchmark's.
+        slot: Firmware for this slot of a board with slots for updates, 0 or 1, and the loader that chooses between
+            them.
+        update_key: Public key of who may sign updates (32 bytes).
         vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
@@ -137,24 +160,43 @@ def bundle(
         ContractError: A model's contract is damaged, or no contract says how a camera's frame becomes an input.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
         UsageError: There is no model; there is no such input or output, or no such camera frame; an input that is fed
-            row by row is to be kept or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; or
-            writing `out_dir` would remove a model, the current folder or somebody else's files.
+            row by row is to be kept or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; the
+            model or the board is not for the benchmark; or writing `out_dir` would remove a model, the current folder
+            or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
     paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]
     fed = _fed(paths, row_fed)
+    _check_baud(baud)
     _check_factor(max_mac_factor)
+    check_exports(exports, len(paths), bool(caller_inputs) or bool(caller_outputs), guards)
     frames = Camera.parse(camera) if isinstance(camera, str) else camera
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
-        options = _Options(target, caller_inputs, caller_outputs, keep_input, max_mac_factor, guards, frames)
+        slotted = in_slot(target, slot, update_key)
+        target = target if slotted is None else slotted.board
+        options = _Options(
+            board=target,
+            caller_inputs=caller_inputs,
+            caller_outputs=caller_outputs,
+            keep_input=keep_input,
+            max_mac_factor=max_mac_factor,
+            guards=guards,
+            camera=frames,
+            exports=tuple(exports),
+            app=app,
+            baud=baud,
+            slotted=slotted,
+        )
+        if app != "link":
+            options = replace(options, keep_input=True)
         planned = [
             _plan_model(path, symbol, rows, options, _prefixed(step.note, path, len(paths)))
             for path, symbol, rows in zip(paths, symbols_of(paths), fed, strict=True)
         ]
         _check_camera(planned, options)
         step.note("emit")
-        report = _bundle(_emitted(planned, target), target, place, arena_bytes, vectors, step.note)
+        report = _bundle(_emitted(planned, target), options, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
 
@@ -174,6 +216,11 @@ def _check_factor(max_mac_factor: float) -> None:
             f"max_mac_factor is {max_mac_factor}; it must be a number of at least 1",
             cure="Give 1.0 to compute nothing twice, or for example 1.4 for a smaller arena.",
         )
+
+
+def _check_baud(baud: int | None) -> None:
+    if baud is not None and not BAUD_LOW <= baud <= BAUD_HIGH:
+        raise UsageError(f"the baud rate is {baud}; it must be between {BAUD_LOW} and {BAUD_HIGH}")
 
 
 def _check_camera(models: Sequence[_Source], options: _Options) -> None:
@@ -197,13 +244,20 @@ def _prefixed(say: Callable[[str], None], model: Path, count: int) -> Callable[[
 
 def _bundle(
     models: Sequence[_Stages],
-    target: Board,
+    options: _Options,
     place: Path,
     arena_bytes: int | None,
     vectors: int,
     say: Callable[[str], None],
 ) -> BundleReport:
     where = " + ".join(str(one.model) for one in models)
+    target = options.board
+    benchmark = benchmark_of(
+        options.app, [one.network for one in models], [one.contract for one in models], target, options.baud
+    )
+    baud = options.baud if benchmark is None else benchmark.baud
+    if baud is not None:
+        target = replace(target, uart=replace(target.uart, baud=baud))
     emitted = [one.emitted for one in models]
     shared = Shared.of(emitted, [one.plan for one in models])
     needed = shared.arena_bytes
@@ -220,7 +274,7 @@ def _bundle(
     golden = [make_vectors(one.model.read_bytes(), one.graph, vectors) for one in models]
     say("write")
     with Staging(place) as folder:
-        manifest = _write(folder, target, models, golden, shared)
+        manifest = _write(folder, target, models, golden, shared, options, benchmark)
     return _report(place, manifest)
 
 
@@ -278,8 +332,15 @@ def _is_bundle(place: Path) -> bool:
 
 
 def _write(
-    folder: Path, board: Board, models: Sequence[_Stages], golden: Sequence[Vectors], shared: Shared
+    folder: Path,
+    board: Board,
+    models: Sequence[_Stages],
+    golden: Sequence[Vectors],
+    shared: Shared,
+    options: _Options,
+    benchmark: Benchmark | None,
 ) -> dict[str, Any]:
+    slotted, exports = options.slotted, options.exports
     kernels = tuple(sorted({kernel for one in models for kernel in one.emitted.kernels}))
     generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models], shared))
     for one in models:
@@ -295,11 +356,14 @@ def _write(
     _copy_firmware(folder, runtime, kernels)
     cameras = _copy_camera(folder, models)
     sources += [f"camera/{name}" for name in cameras if name.endswith(".c")]
-    sources += copy_support(board, folder)
+    sources += copy_support(board, folder, benchmark=benchmark)
+    update, loader = ([], []) if slotted is None else copy_update(slotted, folder)
+    sources += update
     entries = [_write_model(folder, board, one, vectors) for one, vectors in zip(models, golden, strict=True)]
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "board": board.name,
+        "baud": board.uart.baud,
         "arena_bytes": shared.arena_bytes,
         "weights_bytes": sum(one.emitted.weights_bytes for one in models),
         "table_bytes": sum(one.emitted.table_bytes + one.camera_table_bytes for one in models),
@@ -307,17 +371,33 @@ def _write(
         "guards": guards,
         "models": entries,
         "sources": sources,
-        "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"],
+        "defines": [
+            *(APP_DEFINES if benchmark is None else benchmark_defines(board)),
+            *(["ARENITE_UPDATE"] if update and benchmark is None else []),
+        ],
+        "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"]
+        + (["update"] if update else []),
         "licences": {
             f"kernels, runtime, {'camera, ' if cameras else ''}app, board": "Apache-2.0",
             "models": "the models' own",
         },
         "generator": f"arenite {_version()}",
     }
+    if board.flashing is not None:
+        spans = [[region.origin, region.origin + region.length] for region in board.flashes]
+        manifest["flash"] = asdict(board.flashing) | {"origin": board.flash.origin, "spans": spans}
+    if slotted is not None:
+        manifest["loader"] = {"sources": loader, "script": LOADER_SCRIPT, "slot": slotted.slot}
+        manifest["loader"]["address"] = slotted.board.flash.origin - PAYLOAD_AT
+    if benchmark is not None:
+        manifest["benchmark"] = asdict(benchmark)
     if cameras:
         manifest["camera_bytes"] = _camera_bytes(models)
     _write_text(folder / "README.md", render("bundle_readme.md.j2", {"manifest": manifest, "board": board}))
     _write_text(folder / "CMakeLists.txt", render("CMakeLists.txt.j2", {"manifest": manifest}))
+    for name in exports:
+        for file, data in export_files(name, folder, manifest, models[0].contract, _version()).items():
+            _write_bytes(folder / "exports" / name / file, data)
     manifest["files"] = _digests(folder)
     _write_text(folder / "sbom.spdx.json", sbom(manifest, _digest_of(entries)))
     _write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=True) + "\n")
@@ -327,6 +407,7 @@ def _write(
 def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> dict[str, Any]:
     """Write a model's vectors and arena maps; returns its entry in the manifest."""
     alone = one.symbol == SINGLE_SYMBOL
+    _write_bytes(folder / "reference" / f"{one.symbol}.tflite", one.model.read_bytes())
     vectors = folder / "vectors" if alone else folder / "vectors" / one.symbol
     for name, data in golden.files().items():
         _write_bytes(vectors / name, data)
@@ -349,6 +430,8 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
         "operators": operator_rows(one.graph, one.network, one.schedule, choose_for(board)),
+        "layers": layer_rows(one.graph, one.network, one.schedule, one.plan, choose_for(board)),
+        "reference": f"reference/{one.symbol}.tflite",
         "vectors": {
             "authority": golden.authority,
             "count": golden.count,

@@ -11,8 +11,8 @@ from arenite_codegen.network import IoTensor, Network
 
 __all__ = ["caller_memory", "keep_inputs"]
 
-# A place in the generated C has 4 bits for its region; the other half is for the arena's parts.
-MOST_CALLER_REGIONS = 8
+# A place in the generated C has 4 bits for its region; one is for states, the rest for the arena's parts.
+MOST_CALLER_REGIONS = 7
 
 
 def caller_memory(

@@ -27,7 +27,16 @@ Array = npt.NDArray[Any]
 WEIGHTS_SECTION = ".rodata.arenite_weights"
 # Of an array, at least.
 ALIGNMENT_BYTES = 16
-_C_TYPES = {"int8": "int8_t", "int32": "int32_t"}
+_C_TYPES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "bool": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "float32": "float",
+}
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,11 @@ class Pool:
         return self._packed[id(layer)]
 
     def add(self, values: Array, alignment_bytes: int = 4) -> Constant:
-        """The place of a constant of the network, which is added when it is new or was not aligned so."""
+        """The place of a constant of the network, which is added when it is new or was not aligned so.
+
+        It lies at a multiple of its elements' size in any case.
+        """
+        alignment_bytes = max(alignment_bytes, values.itemsize)
         data = _words(values)
         region = self._region[data]
         if data not in self._found or 4 * self._found[data] % alignment_bytes:
@@ -134,6 +147,8 @@ def _traffic(
 ) -> dict[bytes, int]:
     """For each distinct constant the bytes that an inference reads of it."""
     steps, found = steps_run(schedule), dict[bytes, int]()
+    for state in network.states:
+        found[_words(state.initial)] = 0
     for layer in network.layers:
         count = steps[layer.index]
         for part, calls in ((layer, count), *stage_rows(layer, count)):

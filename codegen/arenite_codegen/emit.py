@@ -11,7 +11,8 @@ import numpy as np
 
 from arenite_codegen import strips
 from arenite_codegen.constants import Pool
-from arenite_codegen.network import FEED, IoTensor, Layer, Mode, Network, Read, Stage
+from arenite_codegen.network import FEED, Array, IoTensor, Layer, Mode, Network, Read, Stage, State
+from arenite_codegen.operators.conversion import DTYPE_CODES
 from arenite_codegen.placement import Place
 from arenite_codegen.plan import Plan
 from arenite_codegen.regions import ANYWHERE, Memory, Region
@@ -21,12 +22,11 @@ from arenite_codegen.variants import Choose, Variant, portable_choice
 
 __all__ = ["Emitted", "SINGLE_SYMBOL", "emit", "table_bytes"]
 
-RUNTIME_VERSION = 2
+RUNTIME_VERSION = 4
 SINGLE_SYMBOL = "arenite_model"
 """The symbol of a model that is alone in its firmware."""
 # A place in C is one word: the region above this bit, the offset below.
 _REGION_SHIFT = 28
-_DTYPE_CODES = {"int8": 0, "uint8": 1}
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Emitted:
         flash: The weights' regions, fastest first.
         table_bytes: Row schedule and layer descriptions on a 32-bit target.
         max_pointers: Most row pointers that one step hands to a kernel.
+        layers: Number of layers.
         stage_kernels: Functions that chains call, with the kernels whose parameters they take.
     """
 
@@ -52,6 +53,7 @@ class Emitted:
     table_bytes: int
     max_pointers: int
     stage_kernels: tuple[tuple[str, str], ...]
+    layers: int = 0
 
 
 class _RowTable:
@@ -68,7 +70,21 @@ class _RowTable:
 def table_bytes(network: Network, schedule: Schedule, plan: Plan) -> int:
     """Flash that layers, row schedule and row table take on a 32-bit target."""
     reads = sum(len(layer.reads) for layer in network.layers)
-    return plan.table_bytes + 4 * len(schedule.steps) + 32 * len(network.layers) + 28 * reads
+    starts = sum(len(read.starts) for layer in network.layers for read in layer.reads)
+    return plan.table_bytes + len(packed_steps(schedule.steps)) + 32 * len(network.layers) + 32 * reads + 2 * starts
+
+
+def packed_steps(steps: Sequence[tuple[int, int]]) -> bytes:
+    """The row schedule, (layer, count) pairs, as arenite.h describes its entries."""
+    packed, before = bytearray(), 0
+    for layer, count in steps:
+        distance = layer - before
+        if -8 <= distance < 8 and count < 16:
+            packed.append((distance + 8) << 4 | count)
+        else:
+            packed += b"\0" + layer.to_bytes(2, "little") + count.to_bytes(2, "little")
+        before = layer
+    return bytes(packed)
 
 
 def emit(
@@ -90,6 +106,7 @@ def emit(
     pool = Pool(network, schedule, flash, lambda layer: choose(layer).pack(layer))
     rows = _RowTable(plan)
     layers = [_layer(network, schedule, plan, layer, pool, rows, choose) for layer in network.layers]
+    states = [_state(state, network, plan, pool) for state in network.states]
     variants = _variants(network, choose)
     kernels = tuple(sorted({file for variant in variants for file in variant.files}))
     max_pointers = max(sum(1 if r.whole else r.window for r in layer.reads) for layer in network.layers)
@@ -106,7 +123,8 @@ def emit(
         "outputs": [_io(io, plan) for io in network.outputs],
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
         "layers": layers,
-        "steps": schedule.steps,
+        "states": states,
+        "steps": packed_steps(schedule.steps),
         "functions": sorted({variant.function for variant in variants}),
         "row_fed": int(network.row_fed),
         "row_table": rows.units,
@@ -122,7 +140,8 @@ def emit(
     used = tuple(array.region for array in arrays)
     tables = table_bytes(network, schedule, plan)
     size = sum(region.bytes for region in used)
-    return Emitted(files, symbol, kernels, size, used, tables, max_pointers, _stage_kernels(network, choose))
+    stages = _stage_kernels(network, choose)
+    return Emitted(files, symbol, kernels, size, used, tables, max_pointers, stages, len(layers))
 
 
 def _layer(
@@ -165,9 +184,16 @@ def _stage_kernels(network: Network, choose: Choose) -> tuple[tuple[str, str], .
 def _parameters(layer: Layer, pool: Pool, choose: Choose) -> dict[str, Any]:
     alignment_bytes = choose(layer).variant.alignment_bytes
     return {
-        name: pool.add(v, alignment_bytes) if isinstance(v, np.ndarray) else int(v)
+        name: pool.add(v, alignment_bytes) if isinstance(v, np.ndarray) else _scalar(v)
         for name, v in pool.parameters(layer).items()
     }
+
+
+def _scalar(value: Any) -> int | str:
+    """A number in C; a float exactly, in hexadecimal."""
+    if not isinstance(value, float):
+        return int(value)
+    return f"{float(value).hex()}f"
 
 
 def _stage(network: Network, stage: Stage, pool: Pool, choose: Choose) -> dict[str, Any]:
@@ -180,11 +206,9 @@ def _stage(network: Network, stage: Stage, pool: Pool, choose: Choose) -> dict[s
     }
 
 
-def _read(
-    network: Network, schedule: Schedule, plan: Plan, read: Read, pool: Pool, rows: _RowTable
-) -> dict[str, Any]:
+def _read(network: Network, schedule: Schedule, plan: Plan, read: Read, pool: Pool, rows: _RowTable) -> dict[str, Any]:
     value = network.values[read.value]
-    constant = pool.add(value.data) if value.data is not None else None
+    constant = pool.add(as_bytes(value.data), value.element_bytes) if value.data is not None else None
     if constant is not None:
         place, ring_rows = Place(0, 0), read.rows
     elif read.value in plan.rows:
@@ -204,6 +228,26 @@ def _read(
         "stride": 0 if read.whole else read.stride,
         "dilation": 1 if read.whole else read.dilation,
         "pad_top": 0 if read.whole else read.pad_top,
+        "starts": read.starts,
+        "divisor": 1 if read.whole else read.divisor,
+    }
+
+
+def as_bytes(values: Array) -> Array:
+    """The same memory as int8."""
+    return np.ascontiguousarray(values).reshape(-1).view(np.int8)
+
+
+def _state(state: State, network: Network, plan: Plan, pool: Pool) -> dict[str, Any]:
+    """A state that starts as one byte repeated has no constant."""
+    first = state.initial[0] if state.initial.size else np.int8(0)
+    same = bool((state.initial == first).all())
+    return {
+        "place": _word(plan.values[state.value]),
+        "next_place": None if state.next is None else _word(plan.values[state.next]),
+        "bytes": network.values[state.value].bytes,
+        "fill": int(first),
+        "initial": None if same else pool.add(state.initial),
     }
 
 
@@ -216,7 +260,7 @@ def _io(io: IoTensor, plan: Plan) -> dict[str, Any]:
         "name": io.name,
         "place": _word(plan.values.get(io.value, Place(0, 0))),
         "bytes": io.bytes,
-        "dtype": _DTYPE_CODES[io.dtype],
+        "dtype": DTYPE_CODES[io.dtype],
         "zero_point": io.zero_point,
         "scale": f"{io.scale!r}f" if "e" in repr(io.scale) or "." in repr(io.scale) else f"{io.scale!r}.0f",
     }

@@ -2,8 +2,7 @@
 """Several models in one firmware: a symbol for each, the shared arena, the limits of the shared runtime.
 
 Models that never run at once share one arena, as large as the largest of them needs: no model leaves anything there
-that its next run reads. One that did, because it keeps state between runs, would need memory of its own; the legaliser
-refuses such models.
+that its next run reads. What a model remembers lies in a region of its own.
 """
 
 from __future__ import annotations
@@ -74,11 +73,12 @@ def shared_files(models: Sequence[Emitted], plans: Sequence[Plan], shared: Share
     context = {
         "models": models,
         "buffers": shared.buffers,
-        "memory": [[_buffer_of(shared.buffers, region) for region in plan.regions] for plan in plans],
+        "memory": [_buffers_of(shared.buffers, plan, number) for number, plan in enumerate(plans)],
         "most_regions": max(len(plan.regions) for plan in plans),
         "one_arena": len(shared.arena) == 1,
         "arena_bytes": shared.arena_bytes,
         "largest": largest.symbol,
+        "most_layers": max(model.layers for model in models),
         "max_pointers": max(model.max_pointers for model in models),
         "stage_kernels": sorted({pair for model in models for pair in model.stage_kernels}),
         "guards": any(plan.guards for plan in plans),
@@ -92,11 +92,16 @@ def shared_files(models: Sequence[Emitted], plans: Sequence[Plan], shared: Share
 
 def _shared_buffers(plans: Sequence[Plan]) -> tuple[Region, ...]:
     found: dict[tuple[str, str], list[Region]] = {}
-    for plan in plans:
+    for number, plan in enumerate(plans):
         for region in plan.regions:
-            found.setdefault((region.name, region.holds), []).append(region)
+            found.setdefault((region.name, _shared_as(region, number)), []).append(region)
     arena_first = sorted(found, key=lambda key: key[1] != "arena")
-    return tuple(_together(found[key], max) for key in arena_first)
+    return tuple(replace(_together(found[key], max), holds=key[1]) for key in arena_first)
+
+
+def _shared_as(region: Region, model: int) -> str:
+    """What models take turns in has one name; the first model's state is `state`, another's `state 1`, and so on."""
+    return f"state {model}" if region.holds == "state" and model else region.holds
 
 
 def _shared_flash(models: Sequence[Emitted]) -> tuple[Region, ...]:
@@ -117,8 +122,9 @@ def _together(regions: list[Region], size: Callable[[Iterable[int]], int]) -> Re
     )
 
 
-def _buffer_of(buffers: Sequence[Region], region: Region) -> int:
-    return next(i for i, b in enumerate(buffers) if (b.name, b.holds) == (region.name, region.holds))
+def _buffers_of(buffers: Sequence[Region], plan: Plan, model: int) -> list[int]:
+    keys = [(buffer.name, buffer.holds) for buffer in buffers]
+    return [keys.index((region.name, _shared_as(region, model))) for region in plan.regions]
 
 
 def _identifier(stem: str) -> str:

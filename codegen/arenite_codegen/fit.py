@@ -10,7 +10,7 @@ from arenite.errors import DoesNotFitError
 from arenite_codegen.boards import Board, MemoryRegion
 from arenite_codegen.regions import Memory, Region
 
-__all__ = ["KNOWN_NETWORKS", "check_fit", "flash_of", "ram_of"]
+__all__ = ["KNOWN_NETWORKS", "Shortfall", "check_fit", "flash_of", "nearest_network", "ram_of", "shortfalls"]
 
 # Code, start-up and, where there is one flash, row tables beside the weights; a build measures the exact figure.
 CODE_BYTES = 32 * 1024
@@ -35,6 +35,42 @@ KNOWN_NETWORKS = (
     KnownNetwork("MobileNetV2 0.35/96", 30_080, 1_734_056),
     KnownNetwork("MobileNetV1 0.25/96", 28_090, 494_568),
 )
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A memory that is too small.
+
+    Attributes:
+        kind: `ram` or `flash`.
+        needed_bytes: What the model needs there, with what else lies there.
+        missing_bytes: How much of it there is not.
+    """
+
+    region: str
+    kind: str
+    needed_bytes: int
+    missing_bytes: int
+
+
+def shortfalls(board: Board, used: Sequence[Region], table_bytes: int) -> tuple[Shortfall, ...]:
+    """The memories that arena parts and weights overfill, as `check_fit` reckons them; none of what the caller holds.
+
+    Args:
+        used: Parts of arena and weights.
+        table_bytes: Flash of all tables.
+    """
+    by_name = {region.name: region for region in board.memory}
+    found = []
+    for part in used:
+        if part.holds in ("arena", "weights"):
+            region = by_name[part.name]
+            ram = region.kind == "ram"
+            beside = _reserved_bytes(board, region, 0) if ram else _code_bytes(board, region, table_bytes)
+            short = part.bytes + beside - region.length
+            if short > 0:
+                found.append(Shortfall(region.name, region.kind, part.bytes + beside, short))
+    return tuple(found)
 
 
 def ram_of(board: Board, camera_bytes: int = 0) -> tuple[Memory, ...]:
@@ -77,7 +113,7 @@ def check_fit(
     """Compare with the board's RAM and flash.
 
     Args:
-        ram, flash: What the models use; of RAM the arena's parts count.
+        ram, flash: What the models use; of RAM the arena's parts and the states count.
         table_bytes: Flash of all tables.
         camera_bytes: RAM of a camera's rows.
 
@@ -92,7 +128,8 @@ def check_fit(
 
 
 def _ram_problems(board: Board, ram: Sequence[Region], camera_bytes: int) -> list[str]:
-    reserved = {region.name: _reserved_bytes(board, region, camera_bytes) for region in board.rams}
+    states = {r.name: sum(s.bytes for s in ram if s.name == r.name and s.holds.startswith("state")) for r in board.rams}
+    reserved = {r.name: _reserved_bytes(board, r, camera_bytes) + states[r.name] for r in board.rams}
     arena = tuple(region for region in ram if region.holds == "arena")
     beside = "stack, variables and the camera's rows {:,}" if camera_bytes else "stack and variables {:,}"
     return _problems(board.rams, arena, reserved, "arena {:,}", beside)
@@ -127,14 +164,18 @@ def _problem(region: MemoryRegion, needed: int, what: str) -> str:
     )
 
 
+def nearest_network(board: Board) -> KnownNetwork | None:
+    """The largest network of `KNOWN_NETWORKS` that fits a board."""
+    ram = max(memory.capacity_bytes for memory in ram_of(board))
+    flash = board.flash_bytes - CODE_BYTES
+    return next((n for n in KNOWN_NETWORKS if n.arena_bytes <= ram and n.weights_bytes <= flash), None)
+
+
 def _nearest(board: Board) -> str:
-    for network in KNOWN_NETWORKS:
-        if (
-            network.arena_bytes <= max(memory.capacity_bytes for memory in ram_of(board))
-            and network.weights_bytes + CODE_BYTES <= board.flash_bytes
-        ):
-            return (
-                f"The nearest image network that fits is {network.name} in INT8 "
-                f"(arena {network.arena_bytes:,} bytes, weights {network.weights_bytes:,} bytes)."
-            )
-    return "Use a smaller width or resolution, or a board with more memory."
+    network = nearest_network(board)
+    if network is None:
+        return "Use a smaller width or resolution, or a board with more memory."
+    return (
+        f"The nearest image network that fits is {network.name} in INT8 "
+        f"(arena {network.arena_bytes:,} bytes, weights {network.weights_bytes:,} bytes)."
+    )

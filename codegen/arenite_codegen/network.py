@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FEED", "IoTensor", "Layer", "Mode", "Network", "Read", "Role", "Stage", "Value"]
+__all__ = ["FEED", "IoTensor", "Layer", "Mode", "Network", "Read", "Role", "Stage", "State", "Value"]
 
 Array = npt.NDArray[Any]
 
@@ -27,6 +27,8 @@ class Role(str, Enum):
     INTERNAL = "internal"
     OUTPUT = "output"
     CONSTANT = "constant"
+    STATE = "state"
+    """It keeps what a run left in it for the next run, in memory of its own."""
 
 
 FEED = "feed"
@@ -50,6 +52,7 @@ class Value:
         rows: Number of rows as its producer writes them.
         row_bytes: Bytes of one row.
         items: Batch items that lie one behind the other; 1 where all items share the memory.
+        element_bytes: Of one element; rows start at multiples of it.
         data: The bytes of a constant.
     """
 
@@ -60,6 +63,7 @@ class Value:
     role: Role
     items: int = 1
     data: Array | None = None
+    element_bytes: int = 1
 
     @property
     def item_bytes(self) -> int:
@@ -74,7 +78,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Read:
-    """How a layer reads a value: step y needs rows y·stride - pad_top + k·dilation, k = 0..window-1.
+    """How a layer reads a value: step y needs rows first(y) + k·dilation, k = 0..window-1.
+
+    The first is ⌊(y·stride - pad_top) / divisor⌋, or an entry of `starts` where rows are picked by a rule of their own.
+    A divisor above 1 is for operators that make several rows of one, as a transposed convolution does.
 
     Rows outside 0..rows-1 reach the kernel as null pointers. `rows` and `row_bytes` are the reader's own division of
     the value's bytes; where it differs from the producer's, or where `whole` asks for one pointer to everything, the
@@ -89,10 +96,16 @@ class Read:
     dilation: int = 1
     pad_top: int = 0
     whole: bool = False
+    divisor: int = 1
+    starts: tuple[int, ...] = ()
+
+    def first(self, step: int) -> int:
+        """The first row of a step's window, in the reader's division; it may lie outside the value."""
+        return self.starts[step] if self.starts else (step * self.stride - self.pad_top) // self.divisor
 
     def needed(self, step: int) -> Iterator[int]:
         """The rows, in the reader's division, that a step reads."""
-        first = step * self.stride - self.pad_top
+        first = self.first(step)
         for row in range(first, first + self.window * self.dilation, self.dilation):
             if 0 <= row < self.rows:
                 yield row
@@ -143,8 +156,27 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class State:
+    """What a model remembers from one run to the next.
+
+    Attributes:
+        value: Its memory, of role STATE.
+        next: The value that takes its place when a run ends, or None: then the layers that read it write it too.
+        initial: int8[bytes], what a reset puts there.
+    """
+
+    name: str
+    value: int
+    next: int | None
+    initial: Array
+
+
+@dataclass(frozen=True)
 class IoTensor:
-    """An input or output as the caller sees it; `shape` includes the batch."""
+    """An input or output as the caller sees it; `shape` includes the batch.
+
+    Without a quantisation (float32, int32, bool) the scale is 1 and the zero point 0.
+    """
 
     name: str
     value: int
@@ -156,7 +188,7 @@ class IoTensor:
     @property
     def bytes(self) -> int:
         """Size of the whole batch."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
@@ -175,6 +207,18 @@ class Network:
     """Inputs and outputs whose memory the caller gives at run time; a run never overwrites such an input."""
     keep_input: bool = False
     """No run overwrites an input."""
+    states: tuple[State, ...] = ()
+
+    @property
+    def outside(self) -> frozenset[int]:
+        """Values that lie outside the arena: in the caller's memory, or in that of states."""
+        return self.caller_values | {state.value for state in self.states}
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """Values that a run is there for: outputs, and what states become."""
+        found = [io.value for io in self.outputs] + [s.next for s in self.states if s.next is not None]
+        return tuple(dict.fromkeys(found))
 
     @property
     def row_fed(self) -> bool:

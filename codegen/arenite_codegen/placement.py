@@ -75,9 +75,9 @@ class Block:
 
 
 def make_blocks(network: Network, schedule: Schedule) -> list[Block]:
-    """All blocks of a schedule but those in the caller's memory; the row counters are the last."""
+    """All blocks of a schedule but those outside the arena; the row counters are the last."""
     timeline = schedule.timeline
-    blocks = [_value_block(network, schedule, index) for index in sorted(timeline.born.keys() - network.caller_values)]
+    blocks = [_value_block(network, schedule, index) for index in sorted(timeline.born.keys() - network.outside)]
     for layer, (first, last) in sorted(timeline.scratch.items()):
         size, nothing = network.layers[layer].scratch_bytes, np.zeros_like(first)
         blocks.append(Block(f"scratch of layer {layer}", None, layer, size, nothing, nothing + size, first, last))

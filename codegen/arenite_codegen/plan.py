@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from arenite_codegen.guards import Guard, guarded, guards_of
 from arenite_codegen.network import Network
 from arenite_codegen.packing import least_bytes, row_table_bytes
-from arenite_codegen.placement import Block, Place, make_blocks
+from arenite_codegen.placement import ALIGNMENT, Block, Place, make_blocks
 from arenite_codegen.regions import ANYWHERE, Memory, Region, Share, distribute
 from arenite_codegen.row_placement import row_unit
 from arenite_codegen.schedule import Schedule
@@ -25,7 +25,7 @@ class Plan:
     Attributes:
         arena_bytes: Everything but the caller's memory: inputs, outputs, rows, scratch, row counters, in all regions.
         lower_bound_bytes: Bytes alive at the worst moment of this schedule, counters included.
-        regions: The model's memory: the parts of the arena, fastest first, then what the caller gives.
+        regions: The model's memory: the parts of the arena, fastest first, then what the caller gives, last the states.
         values: Place of each value that lies in one piece, as a ring or as a whole.
         rows: For each other value, the offset of each of its rows in its region.
         row_regions: Regions of these values.
@@ -79,6 +79,7 @@ def make_plan(
     shares = distribute(network, schedule, blocks, traffic, memories, unit)
     arena = tuple(_part(share, traffic) for share in shares)
     callers = _caller_regions(network, moved, arena, memories)
+    states = _state_region(network, moved, (*arena, *callers.values()), memories)
     places = {
         i: Place(region, offset)
         for region, share in enumerate(shares)
@@ -91,8 +92,10 @@ def make_plan(
     return Plan(
         arena_bytes=arena_bytes,
         lower_bound_bytes=min(bound, arena_bytes),
-        regions=(*arena, *callers.values()),
-        values=values | {value: Place(len(arena) + i, 0) for i, value in enumerate(callers)},
+        regions=(*arena, *callers.values(), *states),
+        values=values
+        | {value: Place(len(arena) + i, 0) for i, value in enumerate(callers)}
+        | {value: Place(len(arena) + len(callers), offset) for value, offset in _state_offsets(network).items()},
         rows=rows,
         row_regions={value: region for region, share in enumerate(shares) for value in share.packing.rows},
         row_unit=unit if rows else 1,
@@ -114,6 +117,35 @@ def _part(share: Share, traffic: list[int]) -> Region:
     )
 
 
+def _state_offsets(network: Network) -> dict[int, int]:
+    """Where each state lies in their region."""
+    offsets, end = {}, 0
+    for state in network.states:
+        offsets[state.value] = end
+        end += -(-network.values[state.value].bytes // ALIGNMENT) * ALIGNMENT
+    return offsets
+
+
+def _state_region(
+    network: Network, traffic: Mapping[int, int], used: Sequence[Region], memories: Sequence[Memory]
+) -> tuple[Region, ...]:
+    """States are no part of the arena, which models that take turns share: each model has its own."""
+    if not network.states:
+        return ()
+    last = network.states[-1].value
+    size = _state_offsets(network)[last] + network.values[last].bytes
+    home = _home(size, memories, used)
+    moved = sum(traffic[state.value] for state in network.states)
+    return (Region(home.name, "state", size, home.capacity_bytes, moved, home.word_cycles),)
+
+
+def _home(size: int, memories: Sequence[Memory], used: Sequence[Region]) -> Memory:
+    """The fastest memory that has room beside the regions used, or else the emptiest."""
+    free = {m.name: m.capacity_bytes - sum(part.bytes for part in used if part.name == m.name) for m in memories}
+    ranked = sorted(memories, key=lambda memory: memory.word_cycles)
+    return next((m for m in ranked if size <= free[m.name]), max(ranked, key=lambda m: free[m.name]))
+
+
 def _caller_regions(
     network: Network, traffic: Mapping[int, int], arena: tuple[Region, ...], memories: Sequence[Memory]
 ) -> dict[int, Region]:
@@ -123,14 +155,11 @@ def _caller_regions(
     else the emptiest: there the application of the bundle has its buffer.
     """
     found: dict[int, Region] = {}
-    free = {m.name: m.capacity_bytes - sum(part.bytes for part in arena if part.name == m.name) for m in memories}
-    ranked = sorted(memories, key=lambda memory: memory.word_cycles)
     named = [(f"input {i}", io.value) for i, io in enumerate(network.inputs)]
     named += [(f"output {i}", io.value) for i, io in enumerate(network.outputs)]
     for name, index in named:
         if index in network.caller_values and index not in found:
             size = network.values[index].items * network.values[index].bytes
-            home = next((m for m in ranked if size <= free[m.name]), max(ranked, key=lambda m: free[m.name]))
-            free[home.name] -= size
+            home = _home(size, memories, (*arena, *found.values()))
             found[index] = Region(home.name, name, size, home.capacity_bytes, traffic[index], home.word_cycles)
     return found

@@ -36,6 +36,7 @@ def render(template: str, context: Mapping[str, Any], folder: Path | None = None
         keep_trailing_newline=True,
     )
     environment.filters["c_string"] = c_string
+    environment.filters["comment"] = _comment
     text: str = environment.get_template(template).render(context)
     return text
 
@@ -44,3 +45,8 @@ def c_string(text: str) -> str:
     """A C string literal of any text: whatever could end it, start an escape or form a trigraph becomes octal."""
     safe = set(range(0x20, 0x7F)) - set(b'"\\?')
     return '"' + "".join(chr(b) if b in safe else f"\\{b:03o}" for b in text.encode("utf-8")) + '"'
+
+
+def _comment(text: str) -> str:
+    """Any text inside a C comment: on one line, and without what would end it."""
+    return "".join(c if c.isprintable() and c.isascii() else "?" for c in text).replace("*/", "* /")

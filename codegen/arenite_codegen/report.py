@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from arenite.tflite_graph import Graph, printable
-from arenite_codegen.network import Layer, Network
+from arenite_codegen.network import FEED, Layer, Mode, Network
 from arenite_codegen.placement import Block
 from arenite_codegen.plan import Place, Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
+from arenite_codegen.traffic import read_bytes, steps_run
+from arenite_codegen.uint8 import is_uint8_born
 from arenite_codegen.variants import Choose
 
-__all__ = ["arena_text", "guard_names", "operator_rows", "region_rows"]
+__all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "region_rows"]
 
 _BAR = 64
 
@@ -60,6 +65,69 @@ def guard_names(network: Network, plan: Plan) -> dict[str, Any]:
         for layer in network.layers
     ]
     return {"blocks": [printable(guard.block) for guard in plan.guards], "layers": layers}
+
+
+def layer_rows(
+    graph: Graph, network: Network, schedule: Schedule, plan: Plan, choose: Choose
+) -> list[dict[str, Any]]:
+    """What a board's records of layers are compared with: one row for each layer, as the firmware numbers them.
+
+    `rows` are those of the whole batch that the schedule makes; `tensor` is the file's tensor that they are, None where
+    it holds none like it; `touches` are the bytes that the kernel is handed and writes, by memory.
+    """
+    steps = steps_run(schedule)
+    rows = []
+    for layer in network.layers:
+        value = network.values[layer.output]
+        variants = [] if layer.kernel == FEED else [choose(part) for part in layer.parts]
+        whole = layer.mode is Mode.ACCUMULATE
+        rows.append(
+            {
+                "operators": [part.operator for part in layer.parts],
+                "kind": layer.kind,
+                "output": printable(value.name),
+                "tensor": _tensor_of(graph, network, layer),
+                "rows": network.batch * (1 if whole else steps[layer.index]),
+                "row_bytes": value.row_bytes,
+                "macs": network.batch * (layer.macs + layer.repeated_macs),
+                "variants": [choice.variant.name for choice in variants],
+                "passed_over": {name: why for choice in variants for name, why in choice.passed_over.items()},
+                "touches": _touches(network, plan, layer, steps[layer.index]),
+            }
+        )
+    return rows
+
+
+def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
+    """The tensor of the file that a layer's output is, bit for bit; in a model that was uint8 none is."""
+    if is_uint8_born(graph):
+        return None
+    value = network.values[layer.output]
+    last = layer.parts[-1].operator
+    # A copy to an output comes after all operators.
+    own: Sequence[int] = () if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
+    for index in [*own, *range(len(graph.tensors))]:
+        tensor = graph.tensors[index]
+        if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:
+            return index
+    return None
+
+
+def _touches(network: Network, plan: Plan, layer: Layer, steps: int) -> dict[str, int]:
+    """Bytes by memory; weights once a step, as a kernel walks them for each row."""
+    found: Counter[str] = Counter()
+    for read in layer.reads:
+        name = "weights" if network.values[read.value].data is not None else _region_of(plan, read.value)
+        found[name] += network.batch * read_bytes(read, steps)
+    found[_region_of(plan, layer.output)] += network.batch * steps * network.values[layer.output].row_bytes
+    arrays = [v for part in layer.parts for v in part.parameters.values() if isinstance(v, np.ndarray)]
+    found["weights"] += network.batch * steps * sum(array.nbytes for array in arrays)
+    return {name: count for name, count in found.items() if count}
+
+
+def _region_of(plan: Plan, value: int) -> str:
+    region: int = plan.row_regions[value] if value in plan.rows else plan.values[value].region
+    return plan.regions[region].name
 
 
 def region_rows(regions: Sequence[Region]) -> list[dict[str, Any]]:

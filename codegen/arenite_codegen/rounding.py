@@ -81,17 +81,22 @@ def multiply_by_quantised_multiplier(value: int, multiplier: int, shift: int) ->
     return rounding_divide_by_pot(rounding_doubling_high_mul(wrap_int32(value << left), multiplier), right)
 
 
-def exp_on_negative(raw_q5_26: int) -> int:
-    """exp(x) in Q0.31 for x <= 0 in Q5.26, by the polynomial and barrel shifter of gemmlowp's fixed-point exp."""
-    if raw_q5_26 == 0:
+def exp_on_negative(raw: int, integer_bits: int = 5) -> int:
+    """exp(x) in Q0.31 for x <= 0, by the polynomial and barrel shifter of gemmlowp's fixed-point exp.
+
+    Args:
+        raw: x with `integer_bits` bits before the point, 4 or 5, and 31 bits in all.
+    """
+    if raw == 0:
         return INT32_MAX
-    quarter = 1 << 24
-    rest = (raw_q5_26 & (quarter - 1)) - quarter
-    result = _exp_between_minus_quarter_and_zero(_saturate(rest << 5))
-    remainder = rest - raw_q5_26
+    quarter_bit = 29 - integer_bits
+    quarter = 1 << quarter_bit
+    rest = (raw & (quarter - 1)) - quarter
+    result = _exp_between_minus_quarter_and_zero(_saturate(rest << integer_bits))
+    remainder = rest - raw
     # exp(-2^k) in Q0.31 for k = -2 .. 4, one for each bit of the whole quarters.
     factors = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
-    for bit, factor in enumerate(factors, start=24):
+    for bit, factor in enumerate(factors[: 2 + integer_bits], start=quarter_bit):
         if remainder & (1 << bit):
             result = rounding_doubling_high_mul(result, factor)
     return result
@@ -105,7 +110,5 @@ def _exp_between_minus_quarter_and_zero(a: int) -> int:
     x3 = rounding_doubling_high_mul(x2, x)
     x4 = rounding_doubling_high_mul(x2, x2)
     x4_over_4 = rounding_divide_by_pot(x4, 2)
-    tail = rounding_divide_by_pot(
-        wrap_int32(rounding_doubling_high_mul(wrap_int32(x4_over_4 + x3), one_third) + x2), 1
-    )
+    tail = rounding_divide_by_pot(wrap_int32(rounding_doubling_high_mul(wrap_int32(x4_over_4 + x3), one_third) + x2), 1)
     return wrap_int32(exp_minus_eighth + rounding_doubling_high_mul(exp_minus_eighth, wrap_int32(x + tail)))

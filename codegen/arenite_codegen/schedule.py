@@ -106,7 +106,7 @@ def schedule_with(network: Network, materialised: Sequence[int]) -> Schedule:
 
 
 def _schedule(network: Network, demands: _Demands, chosen: Sequence[int]) -> Schedule:
-    outputs = [io.value for io in network.outputs]
+    outputs = list(network.results)
     # Rows of a fed input that nobody reads must still be taken from the caller.
     rest = [layer.output for layer in network.layers if layer.kernel == FEED]
     timeline = simulate(network, demands, [*chosen, *outputs, *rest], kept=outputs)
@@ -137,7 +137,7 @@ class _Demands:
                 continue
             overlay = position in layer.in_place
             if (read.rows, read.row_bytes) == (value.rows, value.row_bytes):
-                first = step * read.stride - read.pad_top
+                first = read.first(step)
                 start = first + max(0, -(first // read.dilation)) * read.dilation
                 rows = range(start, min(first + read.window * read.dilation, value.rows), read.dilation)
             else:
@@ -160,7 +160,7 @@ def simulate(
     """
     state = _Run(network, demands)
     for value in network.values:
-        if value.role is Role.INPUT or value.index in ready:
+        if value.role in (Role.INPUT, Role.STATE) or value.index in ready:
             state.is_there(value.index)
     for target in targets:
         state.make(target)
@@ -259,7 +259,7 @@ def live_bytes(network: Network, timeline: Timeline) -> Times:
     lives: list[tuple[Times, Times, int | Times]] = [
         (born, timeline.died[value], network.values[value].row_bytes)
         for value, born in timeline.born.items()
-        if value not in network.caller_values
+        if value not in network.outside
     ]
     lives += [(*times, network.layers[layer].scratch_bytes) for layer, times in timeline.scratch.items()]
     return bytes_over_time(lives, timeline.end)
@@ -281,7 +281,7 @@ def bytes_over_time(lives: Iterable[tuple[Times, Times, int | Times]], end: int)
 
 def _ring_rows(network: Network, timeline: Timeline, index: int) -> int:
     value = network.values[index]
-    if value.role in (Role.INPUT, Role.OUTPUT) or read_as_a_whole(network, index):
+    if value.role in (Role.INPUT, Role.OUTPUT, Role.STATE) or read_as_a_whole(network, index):
         return value.rows
     born, died = timeline.born[index], timeline.died[index]
     # Row r takes the slot of row r - R, so every row before r that is alive when r appears must be nearer than R. Rows
@@ -308,8 +308,8 @@ def _cuts(network: Network) -> list[tuple[int, int]]:
     for layer in network.layers:
         for read in layer.reads:
             last_read[read.value] = layer.index
-    for io in network.outputs:
-        last_read[io.value] = len(network.layers)
+    for result in network.results:
+        last_read[result] = len(network.layers)
     open_values = {io.value for io in network.inputs if io.value in last_read}
     found = []
     for layer in network.layers:
@@ -329,7 +329,7 @@ def _best_path(network: Network, demands: _Demands, known: SegmentCosts) -> list
     nodes: list[int | None] = [None, *(value for _, value in cuts), -1]
     ends = [-1, *(layer for layer, _ in cuts), len(network.layers) - 1]
     reach = _reach(network, [layer for layer, _ in cuts])
-    outputs = [io.value for io in network.outputs]
+    outputs = list(network.results)
     weight = [0] + [-1] * (len(nodes) - 1)
     came_from = [0] * len(nodes)
     for start in range(len(nodes) - 1):

@@ -148,8 +148,8 @@ def _add_calls(graph: _Graph, number: int, file: ElfFile, places: dict[str, _Nod
 
 
 def _calls_nothing(section: Section) -> bool:
-    """Tables that name functions which nothing calls: unwinding, and the vectors of resets and faults."""
-    is_vectors = section.name == ".vectors" and not section.flags & EXECUTE
+    """Tables that name functions which nothing calls: unwinding, and what resets, faults and boot ROMs enter."""
+    is_vectors = section.name in (".vectors", ".image_def") and not section.flags & EXECUTE
     return is_vectors or section.name.startswith((".ARM.ex", ".eh_frame"))
 
 

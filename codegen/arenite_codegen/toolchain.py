@@ -44,12 +44,14 @@ _GCC_FPU = {
     ("cortex-m7", "single"): "fpv5-sp-d16",
     ("cortex-m7", "double"): "fpv5-d16",
     ("cortex-m33", "single"): "fpv5-sp-d16",
+    ("cortex-m55", "double"): "auto",
 }
 _ZIG_FPU = {
     ("cortex-m4", "single"): "vfp4d16sp",
     ("cortex-m7", "single"): "fp_armv8d16sp",
     ("cortex-m7", "double"): "fp_armv8d16",
     ("cortex-m33", "single"): "fp_armv8d16sp",
+    ("cortex-m55", "double"): "fp_armv8d16",
 }
 _DSP_IS_PART_OF = ("cortex-m4", "cortex-m7")
 
@@ -81,11 +83,14 @@ def find_toolchain(board: Board, choice: str | None = None) -> Toolchain:
         choice: One of `TOOLCHAINS`, or None for the best that is installed.
 
     Raises:
-        UsageError: `choice` is not the name of a toolchain that builds for this board.
+        UsageError: `choice` is not the name of a toolchain that builds for this board, or none of them does.
         MissingToolError: No compiler, or not the chosen one, is installed.
     """
     if choice is not None and choice not in TOOLCHAINS:
         raise UsageError(f"there is no toolchain {choice!r}", cure=f"Choose one of {', '.join(TOOLCHAINS)}")
+    if board.architecture not in _GCC_PROGRAMS:
+        problem = f"firmware for {board.name} is built by ESP-IDF"
+        raise UsageError(problem, cure="Give `arenite bundle` --export esp-idf, and build the project that uses it")
     if choice == "clang" and board.architecture != "host":
         raise UsageError(f"toolchain 'clang' does not build for {board.name}", cure="Choose gcc or zig")
     for name in (choice,) if choice else ("gcc", "zig", "clang"):
@@ -131,6 +136,9 @@ def _make(board: Board, name: str, command: tuple[str, ...]) -> Toolchain:
         entry = "-Wl,--gc-sections,--entry=Reset_Handler"
         link = ("-nostdlib", "-static", "-T", "board/link.ld", entry, library)
         link += () if name == "zig" else ("-Wl,--no-warn-rwx-segments",)
+        if name == "gcc" and board.architecture == "riscv32":
+            # No libgcc is filed under a name with zicsr: GCC would silently take that of another word size.
+            link += (f"-march=rv32{board.features.extensions}",)
     own = {"zig": _ZIG_ONLY, "gcc": ("-fstack-usage",), "clang": ()}[name]
     return Toolchain(name, _version(name, command), command + machine, _COMMON + own, link)
 
@@ -161,7 +169,7 @@ def _zig_machine(board: Board) -> tuple[str, ...]:
     if board.features.dsp and board.cpu not in _DSP_IS_PART_OF:
         cpu += "+dsp"
     if board.features.mve:
-        cpu += "+mve"
+        cpu += "+mve_fp" if board.has_fpu else "+mve"
     abi = "eabihf" if board.has_fpu else "eabi"
     return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={cpu}")
 

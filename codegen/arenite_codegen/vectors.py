@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.golden import golden_of
-from arenite.reference import reference_available, reference_name, reference_outputs
-from arenite.tflite_graph import Graph
+from arenite.reference import LITERT, TFLM, reference_available, reference_name, reference_outputs
+from arenite.tflite_graph import Graph, Tensor
+from arenite_codegen.uint8 import is_uint8_born
 
 __all__ = ["Vectors", "make_vectors"]
 
@@ -47,7 +48,8 @@ class Vectors:
 
 
 def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
-    """The contract's own inputs, then random ones over the whole range of a byte, seeded by the model.
+    """The contract's own inputs, then random ones over the whole range of their type, seeded by the model. A model that
+    remembers starts afresh at the first and goes on from one to the next.
 
     The expected outputs are always those of the reference at hand, so that they can be trusted; where it is not
     installed there are no vectors, and `verify` says so.
@@ -56,20 +58,30 @@ def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
         ContractError: The model's contract or its golden vectors are damaged.
     """
     own = _contract_inputs(graph)
-    if not reference_available():
+    package = LITERT if is_uint8_born(graph) else TFLM
+    if not reference_available(package):
         return Vectors(None, (), ())
     inputs = [*own, *_random_inputs(graph, count)]
-    outputs = reference_outputs(model, [list(vector) for vector in inputs], graph.path)
-    return Vectors(reference_name(), tuple(inputs), tuple(tuple(o) for o in outputs))
+    outputs = reference_outputs(model, [list(vector) for vector in inputs], graph.path, package)
+    return Vectors(reference_name(package), tuple(inputs), tuple(tuple(o) for o in outputs))
 
 
 def _random_inputs(graph: Graph, count: int) -> list[tuple[Array, ...]]:
     seed = int.from_bytes(hashlib.sha256(graph.sha256.encode()).digest()[:8], "little")
     generator = np.random.default_rng(seed)
     tensors = [graph.tensors[i] for i in graph.inputs]
-    return [
-        tuple(generator.integers(0, 256, t.shape, dtype=np.uint8).view(t.dtype) for t in tensors) for _ in range(count)
-    ]
+    return [tuple(_random(generator, t) for t in tensors) for _ in range(count)]
+
+
+def _random(generator: np.random.Generator, tensor: Tensor) -> Array:
+    """The whole range of what is quantised, else small numbers."""
+    if tensor.dtype in ("int8", "uint8", "int16"):
+        drawn = generator.integers(0, 256, tensor.bytes, dtype=np.uint8)
+        return drawn.view(tensor.dtype).reshape(tensor.shape)
+    if tensor.dtype == "bool":
+        return generator.integers(0, 2, tensor.shape).astype(np.bool_)
+    numbers: Array = generator.normal(0.0, 2.0 if tensor.dtype == "float32" else 100.0, tensor.shape)
+    return numbers.astype(tensor.dtype)
 
 
 def _contract_inputs(graph: Graph) -> list[tuple[Array, ...]]:

@@ -42,6 +42,8 @@ _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _SHIFTS = (-31, 30)
 # A part of a tensor that keeps fewer steps of 256 than this has lost three bits.
 _FEW_STEPS = 32
+# The largest value that a fused activation names, that of RELU6.
+_LARGEST_CLAMP = 6.0
 _SMALLEST_SCALE = float(np.finfo(np.float32).tiny)
 # What pads a maximum (-3.4e38) makes such a range when it is taken for an activation, and everything else 0.
 _LARGEST_SCALE = 1e30
@@ -69,6 +71,7 @@ def check_graph(graph: Graph, dtype: str = "int8", kept: Sequence[str] | None = 
         _list_check("every scale is above 0 and finite", graph, _bad_scale),
         _list_check("no bias overflows int32", graph, _overflowing),
         _check_multipliers(graph),
+        _check_clamps(graph),
     ]
 
 
@@ -108,6 +111,19 @@ def _check_multipliers(graph: Graph) -> Check:
     bad = [f"{op} of {graph.tensors[op.outputs[0]]}" for op in weighted if not _shifts_fit(graph, op)]
     name = "every requantisation shift is one that kernels can do"
     return _check(name, not bad, "; ".join(bad[:5]) or f"{len(weighted)} operators with weights")
+
+
+def _check_clamps(graph: Graph) -> Check:
+    """A RELU6 on a tensor of values near 1e-9 ends more than int32 of steps away: no runtime prepares it."""
+    clamped = [op for op in graph.operators if op.attributes.get("fused_activation_function")]
+    ends = [(op, graph.tensors[op.outputs[0]]) for op in clamped]
+    bad = [
+        f"{op} of {tensor}"
+        for op, tensor in ends
+        if tensor.quantisation and min(tensor.quantisation.scales) * _INT32_MAX <= _LARGEST_CLAMP
+    ]
+    name = "every fused activation ends within int32 steps"
+    return _check(name, not bad, "; ".join(bad[:5]) or f"{len(clamped)} operators with one")
 
 
 def _shifts_fit(graph: Graph, op: Operator) -> bool:

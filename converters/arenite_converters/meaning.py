@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model's scores mean, from what computes them last and what the user says."""
+"""A model's name and what its scores mean, from the model and from what the user says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pathlib import Path
 from arenite.errors import ContractError
 from arenite.labels import read_labels
 
-__all__ = ["label_texts", "settled_meaning"]
+__all__ = ["default_name", "label_texts", "settled_meaning"]
+
+
+def default_name(source: Path) -> str:
+    """A model's name when nobody gives one: its file's, or its function's for `package.module:function`."""
+    return source.name.rpartition(":")[2] if ":" in source.name else source.stem
 
 
 def label_texts(labels: Sequence[str] | Path | str | None) -> tuple[str, ...]:

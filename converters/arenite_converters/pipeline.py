@@ -46,7 +46,7 @@ from arenite_converters.golden import golden_vectors, pack_vectors
 from arenite_converters.guards import order_against, sample_cautions
 from arenite_converters.layers import compare_activations
 from arenite_converters.loaders import FloatModel, load
-from arenite_converters.meaning import label_texts, settled_meaning
+from arenite_converters.meaning import default_name, label_texts, settled_meaning
 from arenite_converters.metadata import with_metadata
 from arenite_converters.pictures import worst_pictures
 from arenite_converters.quantisation import Quantisation, QuantiseOptions, Sensitivity
@@ -146,7 +146,7 @@ def convert(
     if golden < 1 or min_samples < 1:
         raise UsageError("golden and min_samples must be at least 1")
     options: dict[str, Any] = {
-        "name": name or source.stem.rpartition(":")[2],
+        "name": name or default_name(source),
         "normalisation": normalisation,
         "colour": colour,
         "crop": crop,
@@ -268,6 +268,9 @@ class _Job:
 
     def _quantised_model(self, samples: SampleSet, options: QuantiseOptions, step: Step) -> tuple[bytes, Quantisation]:
         if self.model.quantised is not None:
+            if options != QuantiseOptions():
+                problem = "the model is quantised already: options of quantising would change nothing"
+                raise UsageError(problem, where=str(self.source), cure="Leave them away, or give the float model.")
             graph = parse_graph(self.model.quantised)
             ends = graph.tensors[graph.inputs[0]].dtype
             own = QuantiseOptions(io=ends, ranges="own", rounding=False, bias_correction=False)

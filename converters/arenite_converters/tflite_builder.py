@@ -32,6 +32,7 @@ class ModelBuilder:
         self._operators: list[Any] = []
         self._codes: list[tuple[str, int]] = []
         self._metadata: list[Any] = []
+        self._initialised: list[tuple[str, int]] = []
 
     def tensor(
         self,
@@ -39,6 +40,7 @@ class ModelBuilder:
         shape: Sequence[int],
         dtype: str,
         *,
+        variable: bool = False,
         scales: Sequence[float] | None = None,
         zero_points: Sequence[int] | None = None,
         axis: int = 0,
@@ -49,10 +51,11 @@ class ModelBuilder:
         Args:
             name: The tensor's name, any text.
             shape: Its shape; an empty one is a scalar.
-            dtype: "int8", "uint8", "int16", "int32", "int64", "float32" or "bool".
+            dtype: "int8", "uint8", "int16", "int32", "int64", "float32", "bool", or "resource" for a variable's handle.
             scales: One scale, or one for each index along `axis`; None leaves the tensor unquantised.
             zero_points: As many as scales; None is all zero.
             axis: The quantised dimension of per-channel scales.
+            variable: An operator keeps its state there.
             data: Constant contents, of the stated shape and type.
         """
         tensor = self._schema.TensorT()
@@ -60,6 +63,7 @@ class ModelBuilder:
         tensor.shape = [int(extent) for extent in shape]
         tensor.type = getattr(self._schema.TensorType, dtype.upper())
         tensor.buffer = self._constant(name, tuple(shape), dtype, data)
+        tensor.isVariable = variable
         tensor.quantization = self._quantisation(scales, zero_points, axis)
         self._tensors.append(tensor)
         return len(self._tensors) - 1
@@ -98,6 +102,10 @@ class ModelBuilder:
         self._operators.append(operator)
         return len(self._operators) - 1
 
+    def initialise(self, variable: str, tensor: int) -> None:
+        """CALL_ONCE shall assign the constant `tensor` to a resource variable; `finish` makes the subgraph."""
+        self._initialised.append((variable, tensor))
+
     def metadata(self, name: str, payload: bytes) -> None:
         """Adds a metadata entry to the file."""
         entry = self._schema.MetadataT()
@@ -114,16 +122,34 @@ class ModelBuilder:
         subgraph.operators = self._operators
         subgraph.inputs = [int(index) for index in inputs]
         subgraph.outputs = [int(index) for index in outputs]
+        initialiser = self._initialiser()
         model = self._schema.ModelT()
         model.version = 3
         model.description = "built by Arenite"
         model.operatorCodes = [self._operator_code(kind, version) for kind, version in self._codes]
-        model.subgraphs = [subgraph]
+        model.subgraphs = [subgraph, *initialiser]
         model.buffers = self._buffers
         model.metadata = self._metadata
         if signature is not None:
             model.signatureDefs = [self._signature(signature, inputs, outputs)]
         return pack(model)
+
+    def _initialiser(self) -> list[Any]:
+        """The subgraph that CALL_ONCE runs, if there is one."""
+        if not self._initialised:
+            return []
+        subgraph, main = self._schema.SubGraphT(), (self._tensors, self._operators)
+        constants = [(name, self._tensors[index]) for name, index in self._initialised]
+        self._tensors, self._operators = [], []
+        for name, constant in constants:
+            handle = self.tensor(name, (), "resource")
+            self._tensors.append(constant)
+            self.operator("VAR_HANDLE", [], [handle], options="VarHandleOptions", sharedName=name)
+            self.operator("ASSIGN_VARIABLE", [handle, handle + 1], [])
+        subgraph.name, subgraph.inputs, subgraph.outputs = "initialiser", [], []
+        subgraph.tensors, subgraph.operators = self._tensors, self._operators
+        self._tensors, self._operators = main
+        return [subgraph]
 
     def _constant(self, name: str, shape: tuple[int, ...], dtype: str, data: npt.NDArray[Any] | None) -> int:
         if data is None:
@@ -154,9 +180,7 @@ class ModelBuilder:
         buffer.data = data
         return buffer
 
-    def _quantisation(
-        self, scales: Sequence[float] | None, zero_points: Sequence[int] | None, axis: int
-    ) -> Any:
+    def _quantisation(self, scales: Sequence[float] | None, zero_points: Sequence[int] | None, axis: int) -> Any:
         if scales is None:
             return None
         quantisation = self._schema.QuantizationParametersT()

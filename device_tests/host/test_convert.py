@@ -419,9 +419,11 @@ def test_bad_graphs_are_named() -> None:
     x = builder.tensor("x", (1, 2), "int8", scales=[0.0])
     w = builder.tensor("w", (1, 2), "int8", scales=[0.1], data=np.ones((1, 2), np.int8))
     b = builder.tensor("b", (1,), "int32", scales=[1e-9], data=np.array([2**31 - 1], np.int32))
-    y = builder.tensor("y", (1, 1), "int8", scales=[0.1])
+    y = builder.tensor("y", (1, 1), "int8", scales=[1e-9])
     f = builder.tensor("f", (1, 1), "float32")
-    builder.operator("FULLY_CONNECTED", [x, w, b], [y], options="FullyConnectedOptions")
+    builder.operator(
+        "FULLY_CONNECTED", [x, w, b], [y], options="FullyConnectedOptions", fusedActivationFunction=3
+    )
     builder.operator("DEQUANTIZE", [y], [f])
     checks = {check.name: check for check in check_graph(parse_graph(builder.finish([x], [f])))}
     assert failed(list(checks.values())) == list(checks)

@@ -119,7 +119,7 @@ def test_a_kernel_that_writes_one_byte_too_far_is_named(tmp_path: Path, kind: st
 def test_scratch_has_a_guard_too(tmp_path: Path, seed: int) -> None:
     """Of one item and of a batch."""
     bundle(model_of(tmp_path, "MEAN", seed), "host", tmp_path / "b", guards=True)
-    damage_kernel(tmp_path / "b", "mean_s8", past_the_end=0)
+    damage_kernel(tmp_path / "b", "reduce_sum_s8", past_the_end=0)
     build(tmp_path / "b")
     with pytest.raises(
         MemoryDamageError, match=r"operator 0 MEAN.* wrote past the end of scratch of layer 0 in step 0"

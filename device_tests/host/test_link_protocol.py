@@ -13,15 +13,23 @@ from hypothesis import strategies as st
 
 from arenite.device import open_device
 from arenite.device.protocol import (
+    ABOUT,
     BANNER,
     DESCRIBE,
+    HEARTBEAT,
     IDENTIFY,
+    LAYERS,
     LOAD,
     MAX_PAYLOAD,
+    PARAMETER,
     READ,
+    REBOOT,
     REPLY,
+    RESET_CAUSE,
+    ROW,
     RUN,
     SELECT,
+    TRACE,
     Frame,
     FrameReader,
     decode_frame,
@@ -118,14 +126,14 @@ def test_a_payload_or_number_that_no_frame_holds_is_refused() -> None:
         encode_frame(Frame(1, 256, b""))
 
 
-@pytest.mark.parametrize("payload", [b"", b"\x02", bytes([2]) + bytes(46)])
+@pytest.mark.parametrize("payload", [b"", b"\x03", bytes([3]) + bytes(46)])
 def test_a_short_identification_is_a_link_error(payload: bytes) -> None:
     with pytest.raises(LinkError, match="reply to `identify` is malformed"):
         read_identification(payload, "port")
 
 
 def test_another_protocol_version_is_named() -> None:
-    with pytest.raises(LinkError, match="port: the board speaks version 9 of the link, this program 2"):
+    with pytest.raises(LinkError, match="port: the board speaks version 9 of the link, this program 3"):
         read_identification(bytes([9]), "port")
 
 
@@ -158,9 +166,12 @@ class Expectation:
 
     def __init__(self) -> None:
         self._select(0)
+        self.parameters = [1, 1]
 
     def _select(self, model: int) -> None:
         self.model = model
+        self.mode, self.traced = 0, False
+        self.layers: list[bytes] = []
         self.inputs = [bytearray(size) for _, _, size, _, _ in self.TENSORS[model][0]]
         self.loaded = [0] * len(self.inputs)
         self.outputs: list[bytes] | None = None
@@ -182,11 +193,50 @@ class Expectation:
             return self._run(p, request.sequence)
         if request.command == SELECT:
             return self._choose(p)
+        if request.command == TRACE:
+            return self._trace(p)
+        if request.command == LAYERS:
+            return self._layers(p)
+        if request.command == PARAMETER:
+            return self._parameter(p)
         return self._read(p) if request.command == READ else (1, b"")
+
+    def _trace(self, p: bytes) -> tuple[int, bytes]:
+        if len(p) != 11:
+            return 2, b""
+        mode, layer = struct.unpack_from("<BH", p)
+        if mode > 15:
+            return 8, b""
+        if layer >= (3, 1)[self.model]:
+            return 3, b""
+        self.mode, self.traced = mode & 3, False
+        return 0, b""
+
+    def _layers(self, p: bytes) -> tuple[int, bytes]:
+        if len(p) != 2:
+            return 2, b""
+        (first,) = struct.unpack("<H", p)
+        if first >= (3, 1)[self.model]:
+            return 3, b""
+        if self.outputs is None or not self.traced:
+            return 6, b""
+        records = [
+            struct.pack("<IIQ", 1, zlib.crc32(rows) if self.mode & 2 else 0, 1000) for rows in self.layers[first:]
+        ]
+        return 0, b"".join(records)
+
+    def _parameter(self, p: bytes) -> tuple[int, bytes]:
+        if len(p) not in (1, 5):
+            return 2, b""
+        if p[0] > 1:
+            return 3, b""
+        if len(p) == 5:
+            (self.parameters[p[0]],) = struct.unpack_from("<I", p, 1)
+        return 0, struct.pack("<I", self.parameters[p[0]])
 
     def _identification(self) -> bytes:
         inputs, outputs = self.TENSORS[self.model]
-        head = (2, 0, 2, self.model, len(inputs), len(outputs), MAX_PAYLOAD, 0, ARENA_BYTES)
+        head = (3, 0, 2, self.model, len(inputs), len(outputs), MAX_PAYLOAD, 0, ARENA_BYTES)
         return struct.pack("<BBBBBBHII", *head) + (SHA256, MIRROR_SHA256)[self.model] + b"host"
 
     def _choose(self, p: bytes) -> tuple[int, bytes]:
@@ -218,21 +268,30 @@ class Expectation:
             return 5, b""
         self.inputs[index][offset : offset + len(data)] = data
         self.loaded[index] = offset + len(data)
-        self.outputs = None
+        self.outputs = self.run_sequence = None
         return 0, b""
 
     def _run(self, p: bytes, sequence: int) -> tuple[int, bytes]:
-        if p:
+        if len(p) not in (0, 4):
             return 2, b""
-        if self.outputs is None or self.run_sequence != sequence:
+        (count,) = struct.unpack("<I", p) if p else (1,)
+        if not count:
+            return 8, b""
+        if self.run_sequence != sequence:
             if self.loaded != [len(data) for data in self.inputs]:
                 return 5, b""
             data = [bytes(i) for i in self.inputs]
             self.outputs = expected_outputs(data) if self.model == 0 else [data[0][::-1]]
             self.inputs = [bytearray(b"\x55" * len(i)) for i in data] if self.model == 0 else self.inputs
+            # What the fake model's layers write: its third leaves nothing of the first bytes of its row.
+            self.layers = [*self.outputs, b""] if self.model == 0 else self.outputs
+            self.traced = self.mode != 0
+            self.outputs = self.outputs if count == 1 else None
             self.loaded = [0] * len(data)
             self.run_sequence = sequence
-        return 0, struct.pack("<BQI", 0, 1000, 123)
+            # The harness's counter goes on by 1000 with each reading: one before each step, one after a traced one.
+            self.counter = 1000 * (1 + count * (3, 1)[self.model] * (2 if self.traced else 1))
+        return 0, struct.pack("<BQI", 0, self.counter, 123)
 
     def _read(self, p: bytes) -> tuple[int, bytes]:
         if len(p) != 7:
@@ -246,6 +305,7 @@ class Expectation:
         return (6, b"") if self.outputs is None else (0, self.outputs[index][offset : offset + count])
 
 
+ELSEWHERE = (ABOUT, HEARTBEAT, RESET_CAUSE, REBOOT)  # answered with what only the board knows: tests of their own
 OFFSETS = st.sampled_from([0, 1, 36, 37, 38, 1027, 2054, 2999, 3000, 3001, 2**31, 2**32 - 1, 2**32 - 5])
 LOADS = st.builds(
     lambda index, offset, data: Frame(LOAD, 0, struct.pack("<BI", index, offset) + data),
@@ -263,9 +323,21 @@ REQUESTS = st.one_of(
     LOADS,
     READS,
     st.just(Frame(RUN, 0, b"")),
-    st.builds(Frame, st.sampled_from([IDENTIFY, DESCRIBE, LOAD, RUN, READ, SELECT]), st.just(0), st.binary(max_size=8)),
+    st.sampled_from([0, 1, 3]).map(lambda count: Frame(RUN, 0, struct.pack("<I", count))),
+    st.builds(
+        lambda mode, layer: Frame(TRACE, 0, struct.pack("<BHII", mode, layer, 0, 0)),
+        st.sampled_from([0, 1, 2, 3, 16]),
+        st.sampled_from([0, 2, 3]),
+    ),
+    st.sampled_from([0, 1, 2, 3, 65535]).map(lambda first: Frame(LAYERS, 0, struct.pack("<H", first))),
+    st.builds(
+        Frame,
+        st.sampled_from([IDENTIFY, DESCRIBE, LOAD, RUN, READ, SELECT, TRACE, LAYERS, PARAMETER]),
+        st.just(0),
+        st.binary(max_size=8),
+    ),
     st.sampled_from([0, 0, 0, 1, 2, 255]).map(lambda model: Frame(SELECT, 0, bytes([model]))),
-    st.builds(Frame, BYTES, st.just(0), st.binary(max_size=3)),
+    st.builds(Frame, BYTES.filter(lambda command: command not in ELSEWHERE), st.just(0), st.binary(max_size=3)),
 )
 
 
@@ -308,7 +380,8 @@ def test_the_board_answers_every_request_as_the_protocol_says(
 
 def forget(board: LinkHarness) -> Expectation:
     """Brings the board into a known state: the first model, nothing loaded, no outputs."""
-    board.exchange(encode_frame(Frame(SELECT, 99, b"\0")))
+    for frame in (Frame(PARAMETER, 97, b"\0\1\0\0\0"), Frame(PARAMETER, 98, b"\1\1\0\0\0"), Frame(SELECT, 99, b"\0")):
+        board.exchange(encode_frame(frame))
     return Expectation()
 
 
@@ -349,8 +422,9 @@ def test_the_board_survives_any_payload_under_a_right_checksum(
     board: LinkHarness, payload: bytes, command: int
 ) -> None:
     answers = list(FrameReader().feed(board.exchange(encode_frame(Frame(command, 9, payload)))))
-    assert [(a.command, a.sequence) for a in answers] == [(command | REPLY, 9)]
-    assert answers[0].payload[0] <= 6
+    answers = [a for a in answers if a.command not in (BANNER, ROW) or command | REPLY == a.command]
+    assert [(a.command, a.sequence) for a in answers[:1]] == [(command | REPLY, 9)]
+    assert answers[0].payload[0] <= 8
     assert answers[0].payload[0] == 0 or len(answers[0].payload) == 1
 
 
@@ -381,7 +455,7 @@ def test_a_device_runs_the_model(board: LinkHarness) -> None:
         for index, data in enumerate(inputs):
             device.load(index, data)
         result = device.run()
-        assert (result.counter, result.unit, result.stack_peak_bytes) == (1000, "none", 123)
+        assert (result.counter, result.unit, result.stack_peak_bytes) == (4000, "none", 123)
         assert [device.read_output(i) for i in (0, 1)] == expected_outputs(inputs)
 
 
@@ -413,16 +487,16 @@ def test_a_model_that_is_not_there_cannot_be_selected(board: LinkHarness) -> Non
     with pytest.raises(UsageError, match="the board has no model 2: it has 2"):
         device.select(2)
     with pytest.raises(LinkError, match=r"refused `select`: no such input, output or model \(status 3\)"):
-        device._request(SELECT, b"\2")
+        device.request(SELECT, b"\2")
     with pytest.raises(LinkError, match=r"refused `select`: payload of the wrong length \(status 2\)"):
-        device._request(SELECT, b"")
+        device.request(SELECT, b"")
 
 
 class NeverClosed:
     """A stream that outlives the device."""
 
     def __init__(self, board: LinkHarness) -> None:
-        self.name, self.write, self.read = board.name, board.write, board.read
+        self.name, self.write, self.read, self.reopen = board.name, board.write, board.read, board.reopen
 
     def close(self) -> None:
         """Keeps it open."""
@@ -484,6 +558,9 @@ class Scripted:
 
     def read(self, timeout_s: float) -> bytes:
         return self._answers.pop(0) if self._answers else b""
+
+    def reopen(self, timeout_s: float) -> None:
+        """Never away."""
 
     def close(self) -> None:
         self.closed = True

@@ -16,12 +16,20 @@ from arenite.errors import ModelError, UnsupportedOperatorError, UsageError
 from arenite.tflite_graph import parse_graph
 from arenite_converters.float_model import FloatModel
 from arenite_converters.loaders import load
+from arenite_converters.meaning import default_name
+from arenite_converters.quantisation import QuantiseOptions
 from arenite_converters.quiet import quiet
 from support.builder import ModelBuilder
 from support.onnx_graphs import in_litert, node, onnx_model, random_input
 from support.tflm import TflmModel
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Each test draws the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
 
 
 def dense(dtype: str, batch: int = 1, extra: bool = False) -> bytes:
@@ -71,6 +79,11 @@ def test_onnx_by_content(tmp_path: Path) -> None:
         assert model.shape == (1, 6, 6, 3)
 
 
+def test_a_model_is_named_by_its_file_or_function() -> None:
+    names = ("folder/net.v2.onnx", "package.module:factory", "saved")
+    assert [default_name(Path(name)) for name in names] == ["net.v2", "factory", "saved"]
+
+
 def test_int8_model_gets_a_contract_and_keeps_its_bytes(tmp_path: Path) -> None:
     source = write(tmp_path, "int8.tflite", dense("int8"))
     model = load(source)
@@ -93,6 +106,11 @@ def test_int8_model_gets_a_contract_and_keeps_its_bytes(tmp_path: Path) -> None:
     assert contract is not None and contract.calibration is None and contract.golden is not None
     assert contract.input.quantised is not None and contract.input.quantised.zero_point == 3
     assert report.agreement.sqnr_db > 25
+    with pytest.raises(UsageError, match="quantised already: options of quantising would change nothing"):
+        arenite.convert(
+            source, tmp_path / "no.tflite", calibration=samples, quantisation=QuantiseOptions(ranges="mse")
+        )
+    assert not (tmp_path / "no.tflite").exists()
 
 
 @pytest.mark.parametrize(

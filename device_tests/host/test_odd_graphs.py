@@ -171,14 +171,21 @@ def test_inputs_of_different_batches_are_refused(tmp_path: Path) -> None:
     refused(builder.finish([x, z], [y, dense]), tmp_path, "batch of 2")
 
 
-def test_a_reshape_that_mixes_the_batch_is_not_transposed_as_if_it_did_not(tmp_path: Path) -> None:
+def transposed_after_a_reshape(order: tuple[int, int, int]) -> bytes:
+    """A batch of 2 as rows of both items one behind the other, and then transposed."""
     builder = ModelBuilder()
-    x, mixed, y = tensor(builder, "x", (2, 4, 4, 3)), tensor(builder, "m", (4, 8, 3)), tensor(builder, "y", (4, 3, 8))
+    out_shape = tuple((4, 8, 3)[axis] for axis in order)
+    x, mixed, y = tensor(builder, "x", (2, 4, 4, 3)), tensor(builder, "m", (4, 8, 3)), tensor(builder, "y", out_shape)
     shape = builder.tensor("shape", (3,), "int32", data=np.array([4, 8, 3], np.int32))
-    order = builder.tensor("order", (3,), "int32", data=np.array([0, 2, 1], np.int32))
+    axes = builder.tensor("order", (3,), "int32", data=np.array(order, np.int32))
     builder.operator("RESHAPE", [x, shape], [mixed])
-    builder.operator("TRANSPOSE", [mixed, order], [y])
-    refused(builder.finish([x], [y]), tmp_path, "batch of 2")
+    builder.operator("TRANSPOSE", [mixed, axes], [y])
+    return builder.finish([x], [y])
+
+
+def test_a_transpose_may_move_elements_within_the_items_of_a_batch_only(tmp_path: Path) -> None:
+    refused(transposed_after_a_reshape((1, 0, 2)), tmp_path, "batch of 2")
+    agrees(transposed_after_a_reshape((0, 2, 1)), [(2, 4, 4, 3)], tmp_path)
 
 
 def test_a_constant_output_without_the_batch_is_refused(tmp_path: Path) -> None:

@@ -68,7 +68,16 @@ class Choices:
         return self.pick([1, 1, 3])
 
     def bytes_of(self, shape: Sequence[int], dtype: str = "int8", rails: bool = False) -> npt.NDArray[Any]:
-        """Random contents over the whole range, or from the rails and their neighbours only."""
+        """Random contents over the whole range, or from the rails and their neighbours only.
+
+        Numbers of float32 are small, rails among them; int32 has small numbers too.
+        """
+        if dtype == "float32":
+            return self._reals(shape, rails)
+        if dtype == "bool":
+            return self._bulk.integers(0, 2, tuple(shape)).astype(np.bool_)
+        if dtype == "int32" and not rails:
+            return self._bulk.integers(-9, 9, tuple(shape), dtype=dtype, endpoint=True)
         info = np.iinfo(dtype)
         if rails:
             edges = np.array([info.min, info.min + 1, info.max - 1, info.max], dtype)
@@ -77,9 +86,17 @@ class Choices:
 
     def near(self, shape: Sequence[int], centre: int, spread: float, dtype: str = "int8") -> npt.NDArray[Any]:
         """Random contents in a bell around a centre, clipped to the type."""
+        if dtype in ("float32", "bool"):
+            return self.bytes_of(shape, dtype)
         info = np.iinfo(dtype)
         values = np.rint(self._bulk.normal(centre, spread, tuple(shape)))
         return np.clip(values, info.min, info.max).astype(dtype)
+
+    def _reals(self, shape: Sequence[int], rails: bool) -> npt.NDArray[np.float32]:
+        if rails:
+            edges = np.array([-100.0, -1.0, -0.0, 0.0, 1.0, 6.0, 88.0], np.float32)
+            return np.asarray(self._bulk.choice(edges, tuple(shape)), np.float32)
+        return self._bulk.normal(0.0, 3.0, tuple(shape)).astype(np.float32)
 
     def weights(self, shape: Sequence[int]) -> npt.NDArray[np.int8]:
         """Weights in [-127, 127], as TFLite's symmetric quantisation has them."""

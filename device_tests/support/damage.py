@@ -12,7 +12,7 @@ _ENDS = {
     "conv_2d_s8": "out + p->out_w * p->out_c",
     "add_s8": "out + p->width * p->channels",
     "pad_s8": "out + (p->left + p->in_w + p->right) * (p->before + p->in_c + p->after)",
-    "mean_s8": "(int8_t *)&scratch[p->channels]",
+    "reduce_sum_s8": "(int8_t *)&scratch[p->outputs]",
 }
 _WRAPPER = """
 void arenite_{function}(const void *params, const int8_t *const *rows, int8_t *out, int32_t step, int32_t *scratch) {{

@@ -5,14 +5,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import ACTIVATIONS, GraphCase, case, mac_quantisation
 
-__all__ = ["add", "concatenation", "fully_connected", "quantize", "relu", "relu6", "reshape", "softmax", "transpose"]
+__all__ = [
+    "concatenation",
+    "expand_dims",
+    "fully_connected",
+    "pack",
+    "quantize",
+    "relu",
+    "relu6",
+    "reshape",
+    "softmax",
+    "squeeze",
+    "transpose",
+    "unpack",
+]
 
 
 def fully_connected(choices: Choices) -> GraphCase:
@@ -64,41 +79,37 @@ def concatenation(choices: Choices) -> GraphCase:
     return case(choices, text, builder, [(t, one, "int8", point) for t, one in zip(tensors, shapes, strict=True)], y)
 
 
-def add(choices: Choices) -> GraphCase:
-    """ADD of equal shapes or broadcast, either side, two inputs or one and a constant."""
-    first, second = _add_shapes(choices)
-    activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
-    scales = [choices.real(0.004, 0.1), choices.real(0.004, 0.1)]
-    out_scale = float(np.float32(math.hypot(*scales) * choices.real(0.4, 1.5)))
-    points = [choices.zero_point(), choices.zero_point()]
-    out_point = choices.matching_zero_point(max(-128, min(127, sum(points))))
-    constant = choices.pick([None, None, 0, 1])
+def pack(choices: Choices) -> GraphCase:
+    """PACK of one to four values along any axis behind the batch."""
+    shape = (choices.batch(), *(choices.integer(1, 7) for _ in range(choices.integer(0, 1))), choices.channels())
+    axis, count = choices.integer(1, len(shape)), choices.integer(1, 4)
+    scale, point = choices.real(0.004, 0.1), choices.zero_point()
     builder = ModelBuilder()
-    shapes = [first, second]
-    tensors = [
-        builder.tensor(
-            "ab"[side],
-            shapes[side],
-            "int8",
-            scales=[scales[side]],
-            zero_points=[points[side]],
-            data=choices.bytes_of(shapes[side]) if side == constant else None,
-        )
-        for side in (0, 1)
+    tensors = [builder.tensor(f"x{i}", shape, "int8", scales=[scale], zero_points=[point]) for i in range(count)]
+    out_shape = (*shape[:axis], count, *shape[axis:])
+    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    given_axis = axis if choices.chance(50) else axis - len(out_shape)
+    builder.operator("PACK", tensors, [y], options="PackOptions", axis=given_axis, valuesCount=count)
+    text = f"PACK {count} of {shape} along {given_axis}"
+    return case(choices, text, builder, [(t, shape, "int8", point) for t in tensors], y)
+
+
+def unpack(choices: Choices) -> GraphCase:
+    """UNPACK along any axis behind the batch; one of its outputs is the graph's."""
+    shape = (choices.batch(), *(choices.integer(1, 7) for _ in range(choices.integer(1, 2))), choices.channels())
+    axis = choices.integer(1, len(shape) - 1)
+    scale, point = choices.real(0.004, 0.1), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    out_shape = (*shape[:axis], *shape[axis + 1 :])
+    outputs = [
+        builder.tensor(f"y{i}", out_shape, "int8", scales=[scale], zero_points=[point]) for i in range(shape[axis])
     ]
-    out_shape = np.broadcast_shapes(first, second)
-    y = builder.tensor("y", out_shape, "int8", scales=[out_scale], zero_points=[out_point])
-    builder.operator(
-        "ADD",
-        tensors,
-        [y],
-        version=2,
-        options="AddOptions",
-        fusedActivationFunction=ACTIVATIONS[activation],
-    )
-    text = f"ADD {first}+{second} constant={constant} {activation} zero points {points}->{out_point}"
-    inputs = [(tensors[side], shapes[side], "int8", points[side]) for side in (0, 1) if side != constant]
-    return case(choices, text, builder, inputs, y)
+    given_axis = axis if choices.chance(50) else axis - len(shape)
+    builder.operator("UNPACK", [x], outputs, options="UnpackOptions", axis=given_axis, num=shape[axis])
+    wanted = choices.integer(0, shape[axis] - 1)
+    text = f"UNPACK {shape} along {given_axis}, output {wanted}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], outputs[wanted])
 
 
 def softmax(choices: Choices) -> GraphCase:
@@ -133,9 +144,46 @@ def reshape(choices: Choices) -> GraphCase:
     return case(choices, f"RESHAPE {shape}->{asked}", builder, [(x, shape, "int8", point)], y)
 
 
+def expand_dims(choices: Choices) -> GraphCase:
+    """EXPAND_DIMS by an axis anywhere behind the batch."""
+    shape = _small_shape(choices, choices.pick([2, 3]))
+    axis = choices.integer(1, len(shape))
+    given = axis if choices.chance(50) else axis - len(shape) - 1
+    out_shape = (*shape[:axis], 1, *shape[axis:])
+    return _same_bytes(choices, "EXPAND_DIMS", shape, out_shape, np.array([given], np.int32), {})
+
+
+def squeeze(choices: Choices) -> GraphCase:
+    """SQUEEZE of some dimensions of 1."""
+    n, w, c = _small_shape(choices, 3)
+    options = {"options": "SqueezeOptions", "squeezeDims": choices.pick([[1], [1, 3], [-2]])}
+    gone = {axis % 5 for axis in options["squeezeDims"]}
+    shape = (n, 1, w, 1, c)
+    out_shape = [extent for axis, extent in enumerate(shape) if axis not in gone]
+    return _same_bytes(choices, "SQUEEZE", shape, out_shape, None, options)
+
+
+def _same_bytes(
+    choices: Choices,
+    kind: str,
+    shape: Sequence[int],
+    out_shape: Sequence[int],
+    constant: npt.NDArray[np.int32] | None,
+    options: dict[str, Any],
+) -> GraphCase:
+    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    more = [] if constant is None else [builder.tensor("axis", constant.shape, "int32", data=constant)]
+    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    builder.operator(kind, [x, *more], [y], **options)
+    text = f"{kind} {list(shape)}->{list(out_shape)}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
 def transpose(choices: Choices) -> GraphCase:
-    """TRANSPOSE: NCHW to NHWC and back, and any other order of 2 to 4 axes that leaves the batch alone."""
-    rank = choices.pick([4, 4, 4, 3, 2])
+    """TRANSPOSE: NCHW to NHWC and back, and any other order of 2 to 5 axes that leaves the batch alone."""
+    rank = choices.pick([5, 4, 4, 4, 3, 2])
     shape = _small_shape(choices, rank)
     order = _permutation(choices, shape)
     scale, point = choices.real(1e-3, 0.5), choices.zero_point()
@@ -216,35 +264,11 @@ def _dense_shapes(
     return (batch, depth), (batch, units)
 
 
-def _add_shapes(choices: Choices) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    n, h, w, c = choices.batch(), choices.integer(1, 9), choices.integer(1, 9), choices.channels()
-    full = (n, h, w, c)
-    other: Sequence[tuple[int, ...]] = [
-        full,
-        full,
-        (1, 1, 1, c),
-        (c,),
-        (1,),
-        (),
-        (n, 1, w, c),
-        (n, h, 1, c),
-        (n, h, w, 1),
-        (1, h, w, c),
-        *([(h, w, c)] if n == 1 else []),
-    ]
-    pair: tuple[tuple[int, ...], tuple[int, ...]] = (full, choices.pick(other))
-    if choices.chance(15):
-        pair = ((n, 1, w, c), (n, h, 1, c))
-    if choices.chance(15):
-        pair = ((n, c), choices.pick([(n, c), (1, c), (c,)]))
-    return pair[::-1] if choices.chance(40) else pair
-
-
 def _permutation(choices: Choices, shape: Sequence[int]) -> tuple[int, ...]:
     rank = len(shape)
     if rank == 4 and choices.chance(60):
         return choices.pick([(0, 2, 3, 1), (0, 3, 1, 2)])
     rest = list(range(rank))
     # A leading extent that stays the same is the batch.
-    first = [rest.pop(0)] if rank == 4 or shape[0] in (1, *shape[1:]) else []
+    first = [rest.pop(0)] if rank > 3 or shape[0] in (1, *shape[1:]) else []
     return (*first, *(rest.pop(choices.integer(0, len(rest) - 1)) for _ in range(len(rest))))

@@ -56,10 +56,12 @@ def kernel_sources() -> list[Path]:
     return sorted(KERNELS.glob("*.c"))
 
 
-def limits_header(guards: bool = False, max_pointers: int = MAX_POINTERS) -> str:
-    """An `arenite_limits.h` that serves all models: chains may call every variant of every convolution."""
+def limits_header(guards: bool = False, max_pointers: int = MAX_POINTERS, board: str | None = None) -> str:
+    """An `arenite_limits.h` that serves all models: chains may call every variant of a convolution that compiles."""
+    has_mve = board is not None and load_board(board).features.mve
     kernels = ("conv_2d_s8", "depthwise_conv_2d_s8")
-    functions = " ".join(f"X({v.function}, {kernel})" for kernel in kernels for v in VARIANTS[kernel])
+    compiled = [v for kernel in kernels for v in VARIANTS[kernel] if has_mve or v.feature != "mve"]
+    functions = " ".join(f"X({v.function}, {v.kernel})" for v in compiled)
     lines = [f"#define ARENITE_MAX_POINTERS {max_pointers}", f"#define ARENITE_STAGE_KERNELS(X) {functions}"]
     return "\n".join([*lines, *(["#define ARENITE_GUARDS"] if guards else []), ""])
 
@@ -78,10 +80,11 @@ def emit_models(
     sources: list[Path] = []
     includes: list[Path] = [folder, RUNTIME, KERNELS]
     numbers: dict[int, int] = {}
+    alignments: list[int] = []
     refusals: dict[int, str] = {}
     for index, model in enumerate(models):
         try:
-            emitted = _emit(model, len(numbers), guards, choose, spread)
+            emitted, alignment = _emit(model, len(numbers), guards, choose, spread)
         except UnsupportedOperatorError as error:
             refusals[index] = str(error)
             continue
@@ -89,12 +92,13 @@ def emit_models(
         sources += _write(emitted, home)
         includes.append(home)
         numbers[index] = len(numbers)
-    (folder / "arenite_limits.h").write_text(limits_header(guards))
-    sources.append(_write_table(folder, len(numbers)))
+        alignments.append(alignment)
+    (folder / "arenite_limits.h").write_text(limits_header(guards, board=board))
+    sources.append(_write_table(folder, alignments))
     return Emission(tuple(sources), tuple(includes), numbers, refusals)
 
 
-def _emit(model: bytes, number: int, guards: bool, choose: Choose, spread: bool) -> Emitted:
+def _emit(model: bytes, number: int, guards: bool, choose: Choose, spread: bool) -> tuple[Emitted, int]:
     network = legalise(parse_graph(model))
     network = in_strips(network, random_strips(network, random.Random(network.model_sha256)))
     if spread and number % 3 == 2 and len(network.inputs) + len(network.outputs) <= 8:
@@ -105,7 +109,7 @@ def _emit(model: bytes, number: int, guards: bool, choose: Choose, spread: bool)
     emitted = emit(network, schedule, plan, f"m{number}", flash, choose)
     if emitted.max_pointers > MAX_POINTERS:
         raise AssertionError(f"a step hands {emitted.max_pointers} rows to its kernel")
-    return emitted
+    return emitted, max(value.element_bytes for value in network.values)
 
 
 def random_strips(network: Network, chance: random.Random) -> dict[Chain, int]:
@@ -135,13 +139,15 @@ def _write(emitted: Emitted, home: Path) -> list[Path]:
     return [home / name for name in emitted.files if name.endswith(".c")]
 
 
-def _write_table(folder: Path, count: int) -> Path:
+def _write_table(folder: Path, alignments: Sequence[int]) -> Path:
+    count = len(alignments)
     lines = ['#include "arenite.h"', "extern const arenite_model_t *const graph_models[];"]
-    lines.append("extern const uint32_t graph_model_count;")
+    lines.append("extern const uint32_t graph_model_count;\nextern const uint8_t graph_model_alignments[];")
     lines += [f"extern const arenite_model_t m{number};" for number in range(count)]
     entries = "".join(f"&m{number}, " for number in range(count))
     lines.append(f"const arenite_model_t *const graph_models[] = {{{entries}0}};")
     lines.append(f"const uint32_t graph_model_count = {count}u;")
+    lines.append(f"const uint8_t graph_model_alignments[] = {{{', '.join(map(str, alignments)) or 0}}};")
     table = folder / "table.c"
     table.write_text("\n".join(lines) + "\n")
     return table

@@ -56,6 +56,7 @@ def make_fake_bundle(folder: Path, board_name: str | Path, vectors: int = 3) -> 
             }
         ],
         "sources": sources,
+        "defines": ["ARENITE_ON_STEP", "ARENITE_ON_ROW"],
         "include_dirs": ["runtime", "model", "app", "board"],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -16,13 +17,17 @@ import numpy.typing as npt
 
 from support.emission import KERNELS, RUNTIME, emit_models, kernel_sources, limits_header
 from support.host_compiler import HostCompiler
+from support.mps3 import BOARD as MVE_BOARD
+from support.mps3 import Mps3Compiler
 
 __all__ = ["ISA_LEVELS", "GraphBatch", "GraphCrash", "prebuild"]
 
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
 # Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead.
-ISA_LEVELS = {"portable": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
+ISA_LEVELS = {"portable": 0, "dsp": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
+# Other names and the boards whose kernels they take; the instructions of `dsp` are plain C here.
+_BOARDS = {"portable": None, "dsp": "qemu-mps2-an386", "mve": MVE_BOARD}
 _NO_SUCH_LEVEL = 5  # exit code of graph_runner.c
 _WORD = np.dtype(np.uint32)
 _STATUS = {
@@ -37,7 +42,8 @@ class GraphCrash(Exception):
 
 def prebuild(compiler: HostCompiler, folder: Path, guards: bool = False) -> list[Path]:
     """Compiles what all batches share: the executor with its step hook, every kernel, the runner."""
-    (folder / "arenite_limits.h").write_text(limits_header(guards))
+    board = MVE_BOARD if isinstance(compiler, Mps3Compiler) else None
+    (folder / "arenite_limits.h").write_text(limits_header(guards, board=board))
     includes = [folder, RUNTIME, KERNELS]
     sources = [*sorted(RUNTIME.glob("*.c")), *kernel_sources(), RUNNER]
     return compiler.compile(sources, includes, folder / "obj", "-DARENITE_ON_STEP")
@@ -64,8 +70,9 @@ class GraphBatch:
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="arenite-graphs-")
         root = Path(self._folder.name)
-        self._isa = str(ISA_LEVELS[isa])
-        self._emission = emit_models(models, root, guards, None if isa == "portable" else "host")
+        self._compiler = compiler
+        self._isa = str(ISA_LEVELS.get(isa, 0))
+        self._emission = emit_models(models, root, guards, _BOARDS.get(isa, "host"))
         self.refusals = self._emission.refusals
         objects = compiler.compile(self._emission.sources, self._emission.includes, root / "obj")
         self._program = root / "graphs"
@@ -79,10 +86,8 @@ class GraphBatch:
         done = subprocess.run([self._program, self._isa], stdin=subprocess.DEVNULL, check=False)
         return done.returncode != _NO_SUCH_LEVEL
 
-    def run(
-        self, model: int, inputs: Sequence[Array], outputs: Sequence[Array], offset: int, mode: int
-    ) -> list[Array]:
-        """Runs one model.
+    def run(self, model: int, inputs: Sequence[Array], outputs: Sequence[Array], offset: int, mode: int) -> list[Array]:
+        """Runs one model once, from its start.
 
         Args:
             model: Its position in `models`.
@@ -94,28 +99,36 @@ class GraphBatch:
         Raises:
             GraphCrash: A sanitiser stopped the program, a guard byte was written, or a guard word of the runtime's was.
         """
+        return self.run_in_turn(model, [inputs], outputs, offset, mode)[0]
+
+    def run_in_turn(
+        self, model: int, vectors: Sequence[Sequence[Array]], outputs: Sequence[Array], offset: int, mode: int
+    ) -> list[list[Array]]:
+        """Runs one model on several sets of inputs; it remembers what it does between them."""
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
-        number = self._emission.numbers[model]
-        request = np.array([number, offset, mode], _WORD).tobytes() + b"".join(a.tobytes() for a in inputs)
+        header = np.array([self._emission.numbers[model], offset, mode, len(vectors)], _WORD)
+        request = header.tobytes() + b"".join(a.tobytes() for inputs in vectors for a in inputs)
         try:
             process.stdin.write(request)
             process.stdin.flush()
         except BrokenPipeError:
             pass
-        wanted = sum(a.nbytes for a in outputs) + _WORD.itemsize
+        size = sum(a.nbytes for a in outputs)
+        wanted = size * len(vectors) + _WORD.itemsize
         reply = process.stdout.read(wanted)
         if len(reply) < wanted:
             raise GraphCrash(self._last_words())
         status = int.from_bytes(reply[-_WORD.itemsize :], sys.byteorder)
         if status:
             raise GraphCrash(_STATUS[status])
-        return _split(reply, outputs)
+        return [_split(reply[size * run :], outputs) for run in range(len(vectors))]
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
+            command = self._compiler.launch(self._program, self._isa)
             self._process = subprocess.Popen(
-                [self._program, self._isa], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
             )
         return self._process
 
@@ -136,8 +149,14 @@ class GraphBatch:
     ) -> None:
         if self._process is not None:
             assert self._process.stdin is not None and self._process.stdout is not None
-            self._process.stdin.close()
-            self._process.wait(timeout=60)
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(self._compiler.farewell)
+                self._process.stdin.close()
+            try:
+                self._process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                raise
             self._process.stdout.close()
         self._errors.close()
         self._folder.cleanup()

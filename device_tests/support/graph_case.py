@@ -15,7 +15,17 @@ from ai_edge_litert import schema_py_generated as schema
 from support.builder import ModelBuilder
 from support.choices import Choices
 
-__all__ = ["ACTIVATIONS", "PADDINGS", "GraphCase", "MacQuantisation", "Window", "case", "mac_quantisation"]
+__all__ = [
+    "ACTIVATIONS",
+    "LITERT",
+    "PADDINGS",
+    "TFLM",
+    "GraphCase",
+    "MacQuantisation",
+    "Window",
+    "case",
+    "mac_quantisation",
+]
 
 Array = npt.NDArray[Any]
 
@@ -25,6 +35,7 @@ ACTIVATIONS = {
     "relu6": schema.ActivationFunctionType.RELU6,
     "relu_n1_to_1": schema.ActivationFunctionType.RELU_N1_TO_1,
 }
+TFLM, LITERT = "TFLM", "LiteRT"
 PADDINGS = {"SAME": schema.Padding.SAME, "VALID": schema.Padding.VALID}
 
 
@@ -37,12 +48,24 @@ class GraphCase:
         description: Shapes and options in one line.
         model_bytes: The TFLite file.
         vectors: Several sets of inputs; each set has one array for each graph input.
+        authority: Whose reference kernels it must equal: TFLM's, or LiteRT's where TFLM has none.
+        outputs: How many the graph has.
+        remembers: The model keeps state: the vectors are one stream.
+        ulps: Of float outputs, how many units in the last place they may be off: where the authority uses libm.
     """
 
     kind: str
     description: str
     model_bytes: bytes
     vectors: tuple[tuple[Array, ...], ...]
+    authority: str = TFLM
+    outputs: int = 1
+    remembers: bool = False
+    ulps: int = 0
+
+    def with_vectors(self, vectors: tuple[tuple[Array, ...], ...]) -> GraphCase:
+        """The same model with other inputs."""
+        return replace(self, vectors=vectors)
 
     @property
     def inputs(self) -> tuple[Array, ...]:
@@ -55,7 +78,8 @@ def case(
     description: str,
     builder: ModelBuilder,
     inputs: Sequence[tuple[int, Sequence[int], str, int]],
-    output: int,
+    output: int | Sequence[int],
+    authority: str = TFLM,
 ) -> GraphCase:
     """Packs the model and draws its input vectors: whole range, rails, a bell around the zero point.
 
@@ -64,13 +88,16 @@ def case(
         description: Shapes and options in one line; its first word becomes the kind.
         builder: The finished graph.
         inputs: For each graph input its tensor index, shape, type and zero point.
-        output: The graph output's tensor index.
+        output: The graph output's tensor index, or those of several.
+        authority: Whose reference kernels it must equal.
     """
-    model_bytes = builder.finish([index for index, _, _, _ in inputs], [output])
+    outputs = [output] if isinstance(output, int) else list(output)
+    model_bytes = builder.finish([index for index, _, _, _ in inputs], outputs)
     whole = tuple(choices.bytes_of(shape, dtype) for _, shape, dtype, _ in inputs)
     rails = tuple(choices.bytes_of(shape, dtype, rails=True) for _, shape, dtype, _ in inputs)
     bell = tuple(choices.near(shape, point, 20.0, dtype) for _, shape, dtype, point in inputs)
-    return GraphCase(description.split()[0], description, model_bytes, (whole, rails, bell))
+    kind = description.split()[0]
+    return GraphCase(kind, description, model_bytes, (whole, rails, bell), authority, len(outputs))
 
 
 @dataclass(frozen=True)

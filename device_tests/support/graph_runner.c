@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the models of one batch on requests from standard input, each memory region fresh and between guard bytes.
  *
- * Request:  u32 model, u32 offset, u32 mode, then the inputs. Numbers are in the machine's own order.
+ * Request:  u32 model, u32 offset, u32 mode, u32 runs, then the inputs of each run. Numbers are in the machine's own
+ * order. What the model remembers lasts for one request.
  *           mode 0 runs the executor as it ships, its memory `offset` bytes off a 16-byte boundary.
  *           mode n > 0 hands every row to its kernel in an allocation of its own, each pointer at another
- * offset of 0 .. 15 drawn from n, so that a sanitiser sees a single byte read or written beside a row. Reply:
- * the outputs, then u32 status (0 good, 1 a byte outside the arena or a row was written, 2 a guard word behind a block
+ * offset of 0 .. 15, a multiple of its elements' size, drawn from n, so that a sanitiser sees a single byte read or written beside a row. Reply:
+ * the outputs of each run, then u32 status (0 good, 1 a byte outside the arena or a row was written, 2 a guard word behind a block
  * was). Ends with its input.
  */
 #include "arenite.h"
@@ -40,6 +41,7 @@
 #define MAX_REGIONS 16u
 
 extern const arenite_model_t *const graph_models[];
+extern const uint8_t graph_model_alignments[];
 extern const uint32_t graph_model_count;
 
 typedef struct {
@@ -52,6 +54,7 @@ typedef struct {
 static const arenite_model_t *current_model;
 static uint16_t current_layer;
 static uint32_t random_state;
+static size_t alignment; /* of rows: the most bytes an element of the model has */
 static int guards_intact;
 
 static guarded_t guarded(size_t count, size_t offset) {
@@ -84,13 +87,24 @@ static void release(guarded_t *g) {
 
 static size_t random_offset(void) {
     random_state = random_state * 1664525u + 1013904223u;
-    return random_state >> 28;
+    return (random_state >> 28) & ~(alignment - 1u);
 }
 
 void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step) {
     (void)model;
     (void)step;
     current_layer = layer;
+}
+
+/* A state that the layer updates where it lies is not copied apart. */
+static int is_own_state(const arenite_read_t *read) {
+    for (unsigned i = 0; i < current_model->state_count; i++) {
+        const arenite_state_t *state = &current_model->states[i];
+        if (read->constant == NULL && state->place == read->place && state->next_place == ARENITE_NO_PLACE) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Stands in for every kernel of a shadow model: copies the rows apart, runs the kernel, copies the result
@@ -110,8 +124,8 @@ static void isolated(const void *params, const int8_t *const *rows, int8_t *out,
                 exit(4);
             }
             copies[used].block = NULL;
-            pointers[used] = NULL;
-            if (rows[used] != NULL) {
+            pointers[used] = rows[used];
+            if (rows[used] != NULL && !is_own_state(read)) {
                 copies[used] = guarded(bytes, random_offset());
                 memcpy(copies[used].bytes, rows[used], copies[used].count);
                 pointers[used] = (const int8_t *)copies[used].bytes;
@@ -159,11 +173,14 @@ static int read_inputs(const arenite_model_t *model, uint8_t *const *memory) {
     return 1;
 }
 
-static void write_reply(const arenite_model_t *model, guarded_t *regions, uint8_t *const *memory) {
-    uint32_t status = 0;
+static void write_outputs(const arenite_model_t *model, uint8_t *const *memory) {
     for (unsigned i = 0; i < model->output_count; i++) {
         fwrite(arenite_output(model, memory, i), 1, model->outputs[i].bytes, stdout);
     }
+}
+
+static void write_status(const arenite_model_t *model, guarded_t *regions) {
+    uint32_t status = 0;
     for (unsigned i = 0; i < model->region_count; i++) {
         release(&regions[i]);
     }
@@ -177,7 +194,7 @@ static void write_reply(const arenite_model_t *model, guarded_t *regions, uint8_
     fflush(stdout);
 }
 
-static int answer(uint32_t index, uint32_t offset, uint32_t mode) {
+static int answer(uint32_t index, uint32_t offset, uint32_t mode, uint32_t runs) {
     const arenite_model_t *model = graph_models[index];
     guarded_t regions[MAX_REGIONS];
     uint8_t *memory[MAX_REGIONS];
@@ -186,15 +203,20 @@ static int answer(uint32_t index, uint32_t offset, uint32_t mode) {
         memory[i] = regions[i].bytes;
     }
     guards_intact = 1;
-    if (!read_inputs(model, memory)) {
-        return 0;
+    alignment = graph_model_alignments[index];
+    arenite_reset(model, memory);
+    for (uint32_t run = 0; run < runs; run++) {
+        if (!read_inputs(model, memory)) {
+            return 0;
+        }
+        if (mode == 0) {
+            arenite_run(model, memory);
+        } else {
+            run_isolated(model, memory, mode);
+        }
+        write_outputs(model, memory);
     }
-    if (mode == 0) {
-        arenite_run(model, memory);
-    } else {
-        run_isolated(model, memory, mode);
-    }
-    write_reply(model, regions, memory);
+    write_status(model, regions);
     return 1;
 }
 
@@ -204,10 +226,10 @@ int main(int count, char **arguments) {
     if (arenite_host_cap_isa(level) != level) {
         return 5;
     }
-    uint32_t request[3];
+    uint32_t request[4];
     while (fread(request, sizeof request, 1, stdin) == 1) {
         if (request[0] >= graph_model_count || request[1] > 15 ||
-            !answer(request[0], request[1], request[2])) {
+            !answer(request[0], request[1], request[2], request[3])) {
             return 2;
         }
     }

@@ -37,12 +37,14 @@ class HostCompiler:
         command: Program and leading arguments.
         flags: Optimisation and sanitisers, for compiling and linking.
         sanitisers: What checks the run: `address,undefined`, `undefined` or `none`.
+        farewell: What ends a program that does not see the end of its input.
     """
 
     name: str
     command: tuple[str, ...]
     flags: tuple[str, ...]
     sanitisers: str
+    farewell: bytes = b""
 
     def compile(
         self, sources: Sequence[Path], includes: Sequence[Path], out: Path, *options: str
@@ -68,6 +70,10 @@ class HostCompiler:
     def link(self, objects: Sequence[Path], program: Path) -> None:
         """Links a program."""
         _call([*self.command, *self.flags, *map(str, objects), "-lm", "-o", str(program)])
+
+    def launch(self, program: Path, *arguments: str) -> list[str]:
+        """The command that runs a program."""
+        return [str(program), *arguments]
 
 
 @lru_cache

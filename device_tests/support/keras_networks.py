@@ -8,6 +8,7 @@ Without the softmax at the end: logits of random weights are too small for its I
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ __all__ = ["LITE0_STAGES", "NETWORKS", "converted", "photograph_classifier"]
 CALIBRATION_SAMPLES = 3
 
 
-def _application(name: str, size: int, *width: float) -> Callable[[Any], Any]:
-    options = {"weights": None, "classes": 1000, "classifier_activation": None}
+def _application(name: str, size: int, *width: float, **more: Any) -> Callable[[Any], Any]:
+    options = {"weights": None, "classes": 1000, "classifier_activation": None, **more}
     return lambda keras: getattr(keras.applications, name)((size, size, 3), *width, **options)
 
 
@@ -98,11 +99,27 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
     "MobileNetV2 0.35/96": _application("MobileNetV2", 96, 0.35),
     "MobileNetV1 1.0/224": _application("MobileNet", 224, 1.0),
     "MobileNetV1 0.25/96": _application("MobileNet", 96, 0.25),
+    "MobileNetV3-small 1.0/224": _application("MobileNetV3Small", 224, include_preprocessing=False),
+    "EfficientNetV2-B0/224": _application("EfficientNetV2B0", 224, include_preprocessing=False),
     "EfficientNet-Lite0": _efficientnet_lite0,
     "residual": _residual,
     "inception": _inception,
     "two branches": _two_branches,
 }
+
+
+# So deep that the usual random weights let nothing through to the end.
+_DEEP = ("MobileNetV3-small 1.0/224", "EfficientNetV2-B0/224")
+
+
+def _spread(model: Any) -> None:
+    """Weights with which activations keep their spread from layer to layer."""
+    generator = np.random.default_rng(0)
+    for weight in model.weights:
+        if weight.name in ("kernel", "depthwise_kernel"):
+            shape = tuple(weight.shape)
+            fan_in = math.prod(shape[:2] if weight.name == "depthwise_kernel" else shape[:-1])
+            weight.assign(generator.normal(0, math.sqrt(2.5 / fan_in), shape))
 
 
 def converted(name: str) -> bytes:
@@ -111,6 +128,8 @@ def converted(name: str) -> bytes:
     tensorflow = importlib.import_module("tensorflow")
     keras.utils.set_random_seed(0)
     model = NETWORKS[name](keras)
+    if name in _DEEP:
+        _spread(model)
     shape = (1, *model.input_shape[1:])
     generator = np.random.default_rng(0)
 

@@ -35,6 +35,36 @@ void board_stack_paint(void) {}
 
 uint32_t board_stack_peak_bytes(void) { return 123; }
 
+void board_alive(uint16_t layer, uint16_t step) {
+    (void)layer;
+    (void)step;
+}
+
+void board_marker(bool on) { (void)on; }
+
+board_reset_cause_t board_reset_cause(void) { return BOARD_RESET_WATCHDOG; }
+
+const board_fault_t *board_fault(void) {
+    static const board_fault_t fault = {2, 0x1234, 0x5678, 0x9A, 0x20000000, 1, 7};
+    return &fault;
+}
+
+#ifdef ARENITE_UPDATE
+void harness_restart(void); /* in update_board.c */
+#endif
+
+void board_reset(void) {
+#ifdef ARENITE_UPDATE
+    harness_restart();
+#endif
+    app_start();
+}
+
+uint32_t board_mcu_id(uint8_t *to) {
+    to[0] = 0x41;
+    return 1;
+}
+
 static int in_tensor(uint32_t at, const arenite_io_t *ios, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (at >= ios[i].place && at - ios[i].place < ios[i].bytes) {

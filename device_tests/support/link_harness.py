@@ -9,14 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from arenite_codegen.board_support import firmware_folder
 from support.fake_bundle import make_fake_bundle
 
 _HARNESS = Path(__file__).with_name("link_harness.c")
 _WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 
 
-def build_harness(folder: Path) -> Path:
-    """Compiles the harness with address and undefined-behaviour sanitizers (zig: the latter alone)."""
+def build_harness(folder: Path, update: bool = False) -> Path:
+    """Compiles the harness with address and undefined-behaviour sanitizers (zig: the latter alone).
+
+    With `update` the application has slots, in a flash that lives as long as it does.
+    """
     bundle = make_fake_bundle(folder / "bundle", "host", vectors=0)
     gcc = shutil.which("gcc")
     if gcc is not None:
@@ -24,10 +28,18 @@ def build_harness(folder: Path) -> Path:
     else:
         command = [sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined"]
     program = folder / "link_harness"
-    own = ("app/link.c", "app/crc32.c", "model/model.c", "runtime/arenite.c")
+    app = ("app/link.c", "app/crc32.c", "app/health.c", "app/trace.c")
+    own = (*app, "model/model.c", "runtime/arenite.c")
     sources = [_HARNESS, *(bundle / name for name in own)]
     includes = [f"-I{bundle / name}" for name in ("app", "board", "runtime", "model")]
-    flags = [*_WARNINGS, "-DFAKE_MIRROR", "-g", "-O1", *includes, "-o", str(program)]
+    hooks = ["-DARENITE_ON_STEP", "-DARENITE_ON_ROW"]
+    if update:
+        part = firmware_folder("update")
+        own_update = ("ed25519.c", "sha512.c", "update.c", "update_image.c", "update_link.c")
+        sources += [*(part / name for name in own_update), _HARNESS.with_name("update_board.c")]
+        includes.append(f"-I{part}")
+        hooks.append("-DARENITE_UPDATE")
+    flags = [*_WARNINGS, "-DFAKE_MIRROR", *hooks, "-g", "-O1", *includes, "-o", str(program)]
     subprocess.run([*command, *flags, *map(str, sources)], check=True)
     return program
 
@@ -63,6 +75,9 @@ class LinkHarness:
         data = bytes(self._arrived)
         self._arrived.clear()
         return data
+
+    def reopen(self, timeout_s: float) -> None:
+        """Stream interface: never away."""
 
     def close(self) -> None:
         """Ends the application and checks that it ended well."""

@@ -53,6 +53,8 @@ class _Replay:
             value = self.network.values[io.value]
             for item in range(value.items):
                 self._write(io.value, item, 0, value.bytes)
+        for state in self.network.states:
+            self._write(state.value, 0, 0, self.network.values[state.value].bytes)
         at = self._at(self.plan.counters)
         counters = slice(at, at + 2 * len(self.network.layers))
         assert self.plan.counters.offset % 2 == 0
@@ -66,6 +68,10 @@ class _Replay:
             value = self.network.values[io.value]
             for item in range(value.items):
                 self._expect(io.value, item, 0, value.bytes, "a finished output")
+        for state in self.network.states:
+            self._expect(state.value, 0, 0, self.network.values[state.value].bytes, "a state")
+            if state.next is not None:
+                self._expect(state.next, 0, 0, self.network.values[state.next].bytes, "what a state becomes")
         for io in self.network.inputs:
             if self.network.keep_input or io.value in self.network.caller_values:
                 value = self.network.values[io.value]
@@ -125,7 +131,7 @@ class _Replay:
             return []
         spans = []
         for k in range(read.window):
-            row = step * read.stride - read.pad_top + k * read.dilation
+            row = read.first(step) + k * read.dilation
             if 0 <= row < read.rows:
                 self._expect(read.value, item, row * read.row_bytes, read.row_bytes, where, read)
                 start = self._address(read.value, item, row, read)

@@ -23,11 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from support.graph_batch import ISA_LEVELS, GraphBatch, GraphCrash, prebuild
-from support.graphs import GraphCase, random_graph, random_graphs
+from support.graph_case import LITERT
+from support.graphs import KINDS, GraphCase, random_graph, random_graphs
 from support.host_compiler import HostCompiler, find_compiler
+from support.litert_reference import LiteRtReference
+from support.mps3 import find_mps3_compiler
 from support.tflm import TflmModel
 
-__all__ = ["Result", "check_cases", "check_graphs", "main"]
+__all__ = ["Result", "authority", "check_cases", "check_graphs", "main"]
 
 Array = npt.NDArray[Any]
 BATCH = 50
@@ -69,9 +72,7 @@ def check_graphs(
     """
     result = Result()
     for start in range(0, len(wanted), batch):
-        part = [
-            (f"{kind}:{seed}", seed, random_graph(kind, seed)) for kind, seed in wanted[start : start + batch]
-        ]
+        part = [(f"{kind}:{seed}", seed, random_graph(kind, seed)) for kind, seed in wanted[start : start + batch]]
         check_cases(part, compiler, prebuilt, result, guards, isa)
         yield result
 
@@ -99,15 +100,22 @@ def check_cases(
     return result
 
 
+def authority(case: GraphCase) -> TflmModel | LiteRtReference:
+    """The reference that a case must equal, its model loaded."""
+    return LiteRtReference(case.model_bytes) if case.authority == LITERT else TflmModel(case.model_bytes)
+
+
 def _compare(graphs: GraphBatch, index: int, case: GraphCase, seed: int) -> str | None:
-    oracle = TflmModel(case.model_bytes)
-    for number, inputs in enumerate(case.vectors):
-        expected = oracle.run(inputs)
+    oracle = authority(case)
+    expected = [oracle.run(inputs, case.outputs) for inputs in case.vectors]
+    streams = [range(len(case.vectors))] if case.remembers else [range(n, n + 1) for n in range(len(case.vectors))]
+    for number, stream in enumerate(streams):
         offset = 4 * ((seed + number) % 4)
         for mode in (0, 1 + (seed * 3 + number) % 0xFFFF):
             try:
-                found = graphs.run(index, inputs, expected, offset, mode)
-                problem = _first_difference(expected[0], found[0])
+                vectors = [case.vectors[i] for i in stream]
+                found = graphs.run_in_turn(index, vectors, expected[0], offset, mode)
+                problem = _first_problem([expected[i] for i in stream], found, case.ulps)
             except GraphCrash as crash:
                 problem = str(crash)
             if problem is not None:
@@ -115,31 +123,51 @@ def _compare(graphs: GraphBatch, index: int, case: GraphCase, seed: int) -> str 
     return None
 
 
-def _first_difference(want: Array, got: Array) -> str | None:
-    if np.array_equal(want, got):
+def _first_problem(wanted: Sequence[Sequence[Array]], found: Sequence[Sequence[Array]], ulps: int) -> str | None:
+    for run, (want, got) in enumerate(zip(wanted, found, strict=True)):
+        for output, pair in enumerate(zip(want, got, strict=True)):
+            problem = _first_difference(*pair, ulps)
+            if problem is not None:
+                return f"run {run}, output {output}: {problem}"
+    return None
+
+
+def _first_difference(want: Array, got: Array, ulps: int) -> str | None:
+    if want.tobytes() == got.tobytes():
         return None
+    if ulps and want.dtype == np.float32:
+        apart = np.abs(_ordered(want) - _ordered(got))
+        if apart.max() <= ulps:
+            return None
     where = tuple(int(i) for i in np.argwhere(want != got)[0])
     count = np.count_nonzero(want != got)
     return f"{count} of {want.size} bytes differ, at {where} {got[where]} instead of {want[where]}"
 
 
+def _ordered(values: Array) -> Array:
+    """Integers that count the float32 numbers in their order."""
+    bits = np.ascontiguousarray(values).view(np.int32).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="random_graphs_cli", description=__doc__.splitlines()[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(prog="random_graphs_cli", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--compiler", choices=["gcc", "clang", "zig"])
-    parser.add_argument("--isa", choices=list(ISA_LEVELS), default="portable", help="which kernels")
+    parser.add_argument("--isa", choices=[*ISA_LEVELS, "mve"], default="portable", help="which kernels")
     parser.add_argument("--only", metavar="KIND:SEED", help="one graph")
+    parser.add_argument("--kinds", metavar="KIND,KIND", help="graphs of these kinds alone")
     arguments = parser.parse_args(argv)
-    compiler = find_compiler(arguments.sanitize, arguments.compiler)
+    compiler: HostCompiler | None = find_mps3_compiler()
+    if arguments.isa != "mve":
+        compiler = find_compiler(arguments.sanitize, arguments.compiler)
     if compiler is None:
         print("no compiler: pip install 'arenite[firmware]'", file=sys.stderr)
         return 2
-    wanted = random_graphs(arguments.count, arguments.seed)
+    wanted = random_graphs(arguments.count, arguments.seed, _kinds(arguments.kinds))
     if arguments.only:
         kind, _, seed = arguments.only.partition(":")
         wanted = [(kind, int(seed))]
@@ -148,6 +176,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = _report(check_graphs(wanted, compiler, prebuild(compiler, Path(folder)), isa=arguments.isa))
     print(result.summary())
     return 1 if result.failures else 0
+
+
+def _kinds(names: str | None) -> tuple[str, ...]:
+    kinds = tuple(names.split(",")) if names else tuple(KINDS)
+    unknown = set(kinds) - set(KINDS)
+    if unknown:
+        raise SystemExit(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    return kinds
 
 
 def _report(results: Iterator[Result]) -> Result:

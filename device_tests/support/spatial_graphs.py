@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,10 @@ __all__ = [
     "conv_chain",
     "depthwise_conv_2d",
     "max_pool_2d",
-    "mean",
     "mobile_blocks",
     "pad",
     "pad_conv",
+    "wide_chain",
 ]
 
 # A 1×1 convolution.
@@ -84,26 +83,6 @@ def max_pool_2d(choices: Choices) -> GraphCase:
     return _pool(choices, "MAX_POOL_2D")
 
 
-def mean(choices: Choices) -> GraphCase:
-    """MEAN over height and width, axes in either order or negative, scales that may differ."""
-    shape = _input_shape(choices)
-    keep = choices.chance(50)
-    axes = choices.pick([(1, 2), (1, 2), (2, 1), (-3, -2)])
-    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
-    same = choices.chance(40)
-    narrower = 1.0 / math.sqrt(shape[1] * shape[2])
-    out_scale = scale if same else float(np.float32(scale * narrower * choices.real(0.3, 1.5)))
-    out_point = point if same else choices.matching_zero_point(point)
-    builder = ModelBuilder()
-    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
-    axis = builder.tensor("axis", (2,), "int32", data=np.array(axes, np.int32))
-    out_shape = (shape[0], 1, 1, shape[3]) if keep else (shape[0], shape[3])
-    y = builder.tensor("y", out_shape, "int8", scales=[out_scale], zero_points=[out_point])
-    builder.operator("MEAN", [x, axis], [y], version=2, options="ReducerOptions", keepDims=keep)
-    text = f"MEAN {shape} axes{axes} keep={keep} {scale:.4g}/{point} -> {out_scale:.4g}/{out_point}"
-    return case(choices, text, builder, [(x, shape, "int8", point)], y)
-
-
 def pad(choices: Choices) -> GraphCase:
     """PAD of height and width, sometimes of channels."""
     shape = _input_shape(choices)
@@ -154,6 +133,17 @@ def mobile_blocks(choices: Choices) -> GraphCase:
         chain.add_depthwise(Window((3, 3), (stride, stride), (1, 1), "SAME"), 1)
         chain.add_conv(POINT, 8)
     return chain.case("MOBILE_BLOCKS")
+
+
+def wide_chain(choices: Choices) -> GraphCase:
+    """A depthwise convolution, one with a window of many bytes and a 1×1 one, with up to 257 channels."""
+    wide = [63, 64, 65, 128, 129, 255, 256, 257]
+    chain = _Chain(choices, (1, choices.integer(2, 5), choices.integer(2, 8), choices.pick(wide)))
+    three = Window((3, 3), (1, 1), (1, 1), choices.pick(["SAME", "SAME", "VALID"])) if chain.shape[1] > 2 else POINT
+    chain.add_depthwise(Window((2, 2), (1, 1), (1, 1), "SAME"), 1)
+    chain.add_conv(three if min(chain.shape[1:3]) > 2 else POINT, choices.channels(33))
+    chain.add_conv(POINT, choices.pick(wide))
+    return chain.case("WIDE_CHAIN")
 
 
 class _Chain:
@@ -338,9 +328,7 @@ def _pad_amounts(choices: Choices, channels: bool) -> tuple[tuple[int, int], ...
     return ((0, 0), pair(3), pair(3), pair(2) if channels else (0, 0))
 
 
-def _padded(
-    shape: tuple[int, int, int, int], amounts: tuple[tuple[int, int], ...]
-) -> tuple[int, int, int, int]:
+def _padded(shape: tuple[int, int, int, int], amounts: tuple[tuple[int, int], ...]) -> tuple[int, int, int, int]:
     n, h, w, c = (extent + sum(pair) for extent, pair in zip(shape, amounts, strict=True))
     return (n, h, w, c)
 

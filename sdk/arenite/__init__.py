@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from arenite.contract_check import ContractCheck, verify_contract
     from arenite.degrade import AdaptiveSize, Cascade
     from arenite.detection import Detection, Detections
-    from arenite.device import VerifyReport
+    from arenite.device import ProfileReport, VerifyReport
+    from arenite.device.flashing import FlashReport
     from arenite.diagnosis import DoctorReport
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
@@ -65,7 +66,10 @@ if TYPE_CHECKING:
     from arenite.thermal import ThermalWatch
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
+    from arenite_codegen.board_fit import FitReport
+    from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
+    from arenite_codegen.estimate import Estimate
     from arenite_converters import ConversionReport, ModelComparison
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -122,7 +126,9 @@ __all__ = [
     "UnsupportedOperatorError",
     "UsageError",
     "__version__",
+    "add_board",
     "bench",
+    "boards",
     "build",
     "bundle",
     "compare",
@@ -130,11 +136,15 @@ __all__ = [
     "convert",
     "doctor",
     "energy_of",
+    "estimate",
+    "fit",
+    "flash",
     "inspect",
     "make_contract",
     "meter",
     "open",
     "open_source",
+    "profile",
     "read_contract",
     "read_graph",
     "read_model",
@@ -324,6 +334,29 @@ def bundle(model: Path | str | Sequence[Path | str], board: str, out_dir: Path |
     return bundle_model(model, board, out_dir, **options)
 
 
+def boards() -> BoardsReport:
+    """Every board that comes with Arenite or was added: cores, memories and what each is good for, how far proven."""
+    from arenite_codegen.board_list import describe_boards
+
+    return describe_boards()
+
+
+def add_board(path: Path | str) -> AddedBoard:
+    """Check a board file of your own and keep it under its name; see `arenite_codegen.board_list.add_board`."""
+    from arenite_codegen.board_list import add_board as add
+
+    return add(path)
+
+
+def fit(
+    model: Path | str, boards: Sequence[str | Path] | None = None, *, progress: Progress | None = None
+) -> FitReport:
+    """Try a model on boards: fits or not, what is short, what would help; see `arenite_codegen.board_fit.fit`."""
+    from arenite_codegen.board_fit import fit as fit_boards
+
+    return fit_boards(model, boards, progress)
+
+
 def build(
     bundle_dir: Path | str, toolchain: str | None = None, *, progress: Progress | None = None
 ) -> BuildReport:
@@ -333,11 +366,38 @@ def build(
     return build_bundle(Path(bundle_dir), toolchain, progress)
 
 
-def verify(bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None) -> VerifyReport:
+def verify(
+    bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
+) -> VerifyReport:
     """Run a built bundle's golden vectors and compare every output byte; see `arenite.device.verify`."""
     from arenite.device import verify as verify_bundle
 
-    return verify_bundle(Path(bundle_dir), on=on, progress=progress)
+    return verify_bundle(Path(bundle_dir), on=on, progress=progress, **options)
+
+
+def profile(
+    bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
+) -> ProfileReport:
+    """Say where an inference on a board spends its time; see `arenite.device.profile.profile`."""
+    from arenite.device import profile as profile_bundle
+
+    return profile_bundle(Path(bundle_dir), on=on, progress=progress, **options)
+
+
+def estimate(
+    model: Path | str, board: str, *, progress: Progress | None = None, **options: Any
+) -> Estimate:
+    """Say how long a model takes on a board that is not here, modelled; see `arenite_codegen.estimate.estimate`."""
+    from arenite_codegen.estimate import estimate as estimate_time
+
+    return estimate_time(model, board, progress=progress, **options)
+
+
+def flash(bundle_dir: Path | str, port: str, **options: Any) -> FlashReport:
+    """Flash a built bundle onto its board and prove it there; see `arenite.device.flashing.flash`."""
+    from arenite.device.flashing import flash as flash_bundle
+
+    return flash_bundle(bundle_dir, port, **options)
 
 
 def bench(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bench",
+    "boards",
+    "boards_add",
     "build",
     "bundle",
     "compare",
@@ -34,8 +36,17 @@ __all__ = [
     "convert",
     "doctor",
     "energy",
+    "estimate",
+    "fit",
+    "flash",
     "inspect",
+    "profile",
     "skew",
+    "update_keygen",
+    "update_send",
+    "update_show",
+    "update_sign",
+    "update_state",
     "verify",
 ]
 
@@ -195,10 +206,40 @@ def bundle(arguments: argparse.Namespace) -> int:
         keep_input=arguments.keep_input,
         guards=arguments.guards,
         camera=arguments.camera,
+        exports=arguments.export,
+        app=arguments.app,
+        baud=arguments.baud,
+        slot=arguments.slot,
+        update_key=_update_key(arguments.update_key),
         force=arguments.force,
         progress=_progress(),
     )
     return _show(arguments, report, _text.bundle)
+
+
+def boards(arguments: argparse.Namespace) -> int:
+    """`arenite boards`."""
+    return _show(arguments, arenite.boards(), _text.boards)
+
+
+def boards_add(arguments: argparse.Namespace) -> int:
+    """`arenite boards add FILE`."""
+    return _show(arguments, arenite.add_board(arguments.file), _text.added_board)
+
+
+def fit(arguments: argparse.Namespace) -> int:
+    """`arenite fit MODEL`: exit 1 when the model fits none of the boards."""
+    report = arenite.fit(arguments.model, arguments.boards, progress=_progress())
+    _show(arguments, report, _text.board_fits)
+    return _YES if report.fits_somewhere else _NO
+
+
+def _update_key(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    from arenite.device.updating import read_public_key
+
+    return read_public_key(Path(path))
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -209,9 +250,104 @@ def build(arguments: argparse.Namespace) -> int:
 
 def verify(arguments: argparse.Namespace) -> int:
     """`arenite verify DIR --on emulator|PORT`: exit 1 when a byte differs."""
-    report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress())
+    options = _chosen(arguments, "random", "seed", "timeout_s", "baud")
+    report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress(), **options)
     _show(arguments, report, _text.verification)
     return _YES if report.identical else _NO
+
+
+def profile(arguments: argparse.Namespace) -> int:
+    """`arenite profile DIR --on emulator|PORT`."""
+    _check_writable(arguments.html)
+    options = {"model": arguments.model, "meter": arguments.meter, "baud": arguments.baud}
+    report = arenite.profile(arguments.bundle, on=arguments.on, progress=_progress(), **options)
+    if arguments.html is not None:
+        from arenite.profile_page import profile_page
+
+        Path(arguments.html).write_text(profile_page(report), encoding="utf-8")
+    return _show(arguments, report, _text.profiling)
+
+
+def estimate(arguments: argparse.Namespace) -> int:
+    """`arenite estimate MODEL --board B`."""
+    options = {"row_fed": arguments.row_fed, "uw_per_mhz": arguments.uw_per_mhz}
+    clock_hz = None if arguments.clock_mhz is None else round(arguments.clock_mhz * 1e6)
+    report = arenite.estimate(arguments.model, arguments.board, clock_hz=clock_hz, progress=_progress(), **options)
+    return _show(arguments, report, _text.estimation)
+
+
+def flash(arguments: argparse.Namespace) -> int:
+    """`arenite flash DIR --port PORT`: exit 1 when it is the wrong chip, or a byte differs afterwards."""
+    report = arenite.flash(
+        arguments.bundle,
+        arguments.port,
+        reset=not arguments.no_reset,
+        stub=not arguments.no_stub,
+        dry_run=arguments.dry_run,
+        check=not arguments.no_verify,
+        progress=_progress(),
+        **_chosen(arguments, "baud"),
+    )
+    _show(arguments, report, _text.flashing)
+    return _YES if report.verification is None or report.verification.identical else _NO
+
+
+def update_keygen(arguments: argparse.Namespace) -> int:
+    """`arenite update keygen FILE`."""
+    from arenite.device import updating
+
+    key = updating.make_key(Path(arguments.key))
+    return _show(arguments, {"key": arguments.key, "public_key": key}, _text.update_key)
+
+
+def update_sign(arguments: argparse.Namespace) -> int:
+    """`arenite update sign PAYLOAD --key KEY --board B --version N -o FILE`."""
+    from arenite.device import updating
+
+    payload, key = Path(arguments.payload), updating.read_private_key(Path(arguments.key))
+    if payload.is_dir():
+        image = updating.sign_bundle(payload, key, version=arguments.version)
+    elif arguments.board is None:
+        raise UsageError("--board must be given", where=arguments.payload, cure="Give it, or a bundle for a slot.")
+    else:
+        image = updating.sign_image(
+            payload.read_bytes(),
+            key,
+            kind=updating.Kind[arguments.kind.upper()],
+            version=arguments.version,
+            board=arguments.board,
+            address=arguments.address,
+            **_chosen(arguments, "build"),
+        )
+    Path(arguments.out).write_bytes(image)
+    return _show(arguments, updating.read_header(image), _text.update_image)
+
+
+def update_show(arguments: argparse.Namespace) -> int:
+    """`arenite update show IMAGE [--key KEY]`: exit 1 when the image is damaged or signed by another key."""
+    from arenite.device import updating
+
+    key = None if arguments.key is None else updating.read_public_key(Path(arguments.key))
+    header = updating.read_header(Path(arguments.image).read_bytes(), key)
+    return _show(arguments, header, _text.update_image)
+
+
+def update_send(arguments: argparse.Namespace) -> int:
+    """`arenite update send IMAGE --port PORT`: exit 1 when the board refuses it or goes back to what it ran before."""
+    from arenite.device import open_device, updating
+
+    image = Path(arguments.image).read_bytes()
+    with open_device(arguments.port) as device:
+        report = updating.send_image(device, image, confirm=not arguments.no_confirm, progress=_progress())
+    return _show(arguments, report, _text.update_report)
+
+
+def update_state(arguments: argparse.Namespace) -> int:
+    """`arenite update state --port PORT`."""
+    from arenite.device import open_device, updating
+
+    with open_device(arguments.port) as device:
+        return _show(arguments, updating.read_state(device), _text.update_state)
 
 
 def bench(arguments: argparse.Namespace) -> int:

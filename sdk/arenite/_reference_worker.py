@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The child process of `arenite.reference`: runs `tflite-micro`, which trusts its model file, apart.
 
+With the argument `ai-edge-litert` it runs that package's reference kernels instead.
+
 Standard input is an .npz with `model`, `arena_bytes`, `outputs` (how many) and the inputs, named by `key`;
 standard output is an .npz with the outputs, named the same way. Exit 1: the interpreter refused the model;
 the reason is the last line of standard error.
@@ -16,7 +18,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-__all__ = ["key", "main"]
+__all__ = ["LITERT", "key", "main"]
+
+LITERT = "ai-edge-litert"
 
 
 def key(run: int, tensor: int) -> str:
@@ -30,7 +34,7 @@ def main() -> int:
         job = dict(archive)
     answer = _private_output()
     try:
-        outputs = _run(job)
+        outputs = _run_litert(job) if sys.argv[1:] == [LITERT] else _run(job)
     except Exception as error:
         print(f"{type(error).__name__}: {error}".replace("\n", " "), file=sys.stderr)
         return 1
@@ -60,6 +64,24 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
         interpreter.invoke()
         for index in range(int(job["outputs"])):
             outputs[key(run, index)] = np.array(interpreter.get_output(index))
+        run += 1
+    return outputs
+
+
+def _run_litert(job: dict[str, Any]) -> dict[str, Any]:
+    module = import_module("ai_edge_litert.interpreter")
+    interpreter = module.Interpreter(
+        model_content=job["model"].tobytes(), experimental_op_resolver_type=module.OpResolverType.BUILTIN_REF
+    )
+    interpreter.allocate_tensors()
+    outputs = {}
+    run = 0
+    while key(run, 0) in job:
+        for tensor, detail in enumerate(interpreter.get_input_details()):
+            interpreter.set_tensor(detail["index"], job[key(run, tensor)])
+        interpreter.invoke()
+        for index, detail in enumerate(interpreter.get_output_details()):
+            outputs[key(run, index)] = np.array(interpreter.get_tensor(detail["index"]))
         run += 1
     return outputs
 

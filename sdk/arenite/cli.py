@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `arenite convert | inspect | contract | skew | bundle | build | verify | bench | compare |
-compare-models | energy | doctor`.
+"""The command line: `arenite convert | inspect | contract | skew | boards | fit | bundle | build | flash | verify |
+profile | estimate | bench | compare | compare-models | energy | doctor`.
 
 Each command is thin over one function that returns a dataclass; `--json` prints that dataclass.
 
@@ -167,9 +167,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_inspect(commands)
     _add_contract(commands)
     _add_skew(commands)
+    _add_boards(commands)
+    _add_fit(commands)
     _add_bundle(commands)
     _add_build(commands)
+    _add_flash(commands)
+    _add_update(commands)
     _add_verify(commands)
+    _add_profile(commands)
+    _add_estimate(commands)
     _add_bench(commands)
     _add_compare(commands)
     _add_compare_models(commands)
@@ -354,6 +360,23 @@ def _add_skew(commands: Any) -> None:
     _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
 
 
+def _add_boards(commands: Any) -> None:
+    text = "List the boards: core, memories and what each is good for, how far proven."
+    parser = _command(commands, "boards", text)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    text = "Check a board file of your own, and keep it so that `--board` knows its name."
+    add = _command(actions, "add", text, "boards_add")
+    add.add_argument("file", metavar="FILE", help="a board.toml under any name, or the folder that holds one")
+
+
+def _add_fit(commands: Any) -> None:
+    text = "Try a model on boards: fits or not, which memory is short, what would help. Exit 1 when it fits none."
+    parser = _command(commands, "fit", text)
+    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
+    which = "names or board.toml files, with commas between (default: all that are real hardware)"
+    parser.add_argument("--boards", type=_names, metavar="NAMES", help=which)
+
+
 def _add_bundle(commands: Any) -> None:
     parser = _command(commands, "bundle", "Compile .tflite files to a C firmware bundle for a board.")
     models = "a full-INT8 .tflite file; several share one arena and run one at a time"
@@ -379,6 +402,9 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--guards", action="store_true", help=guards)
     camera = "add the C that makes the input of such frames, as 320x240:RGB565 or 640x480:YUYV:bt709:full"
     parser.add_argument("--camera", metavar="FRAME", help=camera)
+    formats = "cmake, make, single-file, arduino, platformio, esp-idf, zephyr"
+    export = f"add a component for a project of yours; repeat the option for several: {formats}"
+    parser.add_argument("--export", action="append", default=[], metavar="FORMAT", help=export)
     parser.add_argument(
         "--max-mac-factor",
         type=float,
@@ -386,6 +412,14 @@ def _add_bundle(commands: Any) -> None:
         metavar="F",
         help="let up to F times the multiply-accumulates run where that makes the arena smaller (default 1.0)",
     )
+    application = "link (default), mlperf, or mlperf-energy: what the firmware speaks at its serial port"
+    parser.add_argument("--app", default="link", metavar="NAME", help=application)
+    slot = "firmware for slot 0 or 1 of a board with slots for updates, and the loader"
+    parser.add_argument("--slot", type=int, choices=(0, 1), metavar="N", help=slot)
+    key = "public key of who may sign updates, for --slot"
+    parser.add_argument("--update-key", metavar="FILE", help=key)
+    baud = "of the serial port (default: the board's, or what MLPerf Tiny says)"
+    parser.add_argument("--baud", type=_positive, metavar="N", help=baud)
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
 
 
@@ -398,9 +432,106 @@ def _add_build(commands: Any) -> None:
 def _add_verify(commands: Any) -> None:
     parser = _command(commands, "verify", "Run a built bundle on its golden vectors and compare every byte.")
     parser.add_argument("bundle", metavar="DIR", help="a folder built by `arenite build`")
-    parser.add_argument(
-        "--on", default="emulator", metavar="WHERE", help="emulator (default), or a serial port"
-    )
+    _add_where(parser)
+    more = "random vectors of each model beside the bundle's own (default: 0)"
+    parser.add_argument("--random", type=_count, default=0, metavar="N", help=more)
+    parser.add_argument("--seed", type=_count, default=0, metavar="N", help="of the random vectors (default: 0)")
+    limit = "seconds for everything; a board that hangs is named then (default: 3600)"
+    parser.add_argument("--timeout", dest="timeout_s", type=_seconds, default=3600.0, metavar="S", help=limit)
+
+
+def _add_profile(commands: Any) -> None:
+    parser = _command(commands, "profile", "Say where an inference on a board spends its time, layer by layer.")
+    parser.add_argument("bundle", metavar="DIR", help="a folder built by `arenite build`")
+    _add_where(parser)
+    parser.add_argument("--model", type=_count, default=0, metavar="N", help="of a bundle of several (default: 0)")
+    parser.add_argument("--meter", metavar="NAME", help="meter of the board's supply, such as ppk2:/dev/ttyACM1")
+    parser.add_argument("--html", metavar="FILE", help="write a page with a bar for each layer")
+
+
+def _add_estimate(commands: Any) -> None:
+    parser = _command(commands, "estimate", "Say how long a model takes on a board that is not here: modelled.")
+    parser.add_argument("model", metavar="MODEL", help="a full-INT8 .tflite file")
+    parser.add_argument("--board", required=True, metavar="NAME", help="name or path of a board: arenite boards")
+    parser.add_argument("--clock-mhz", type=_megahertz, metavar="F", help="clock of the core (default: the board's)")
+    parser.add_argument("--row-fed", action="store_true", help="the input comes row by row")
+    power = "power of the running core in µW/MHz (default: that of the board file)"
+    parser.add_argument("--uw-per-mhz", type=_megahertz, metavar="F", help=power)
+
+
+def _megahertz(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.001 <= value <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0.001 to 100000")
+    return value
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    where = "emulator (default), unicorn, qemu, a serial port, socket://..., rfc2217://... or usb:VID:PID"
+    parser.add_argument("--on", default="emulator", metavar="WHERE", help=where)
+    parser.add_argument("--baud", type=_positive, metavar="N", help="rate of a serial port (default: the board's)")
+
+
+def _count(text: str) -> int:
+    value = int(text) if text.isascii() and text.isdigit() else -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count")
+    return value
+
+
+def _add_flash(commands: Any) -> None:
+    text = "Flash a built bundle onto its board: exit 1 when the chip is another one or its flash differs afterwards."
+    parser = _command(commands, "flash", text)
+    parser.add_argument("bundle", metavar="DIR", help="a folder built by `arenite build`")
+    port = "serial port; the folder of a UF2 drive, or `auto`"
+    parser.add_argument("--port", required=True, metavar="PORT", help=port)
+    parser.add_argument("--baud", type=_positive, metavar="N", help="speed while flashing (default: 115200)")
+    parser.add_argument("--dry-run", action="store_true", help="ask the chip and compare; erase and write nothing")
+    reset = "the board is in its loader already: do not reset it, before or after"
+    parser.add_argument("--no-reset", action="store_true", help=reset)
+    parser.add_argument("--no-stub", action="store_true", help="ESP32: only the loader in ROM, nothing in RAM")
+    parser.add_argument("--no-verify", action="store_true", help="do not run the golden vectors afterwards")
+
+
+def _add_update(commands: Any) -> None:
+    text = "Replace firmware or a model of a board in the field: signed images, two slots, a way back."
+    parser = commands.add_parser("update", help=text, description=text, allow_abbrev=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    make = _command(actions, "keygen", "Make a key pair; its public half goes into the firmware.", "update_keygen")
+    make.add_argument("key", metavar="FILE", help="the PEM file to write; keep it secret and do not lose it")
+    sign = _command(actions, "sign", "Make a signed image.", "update_sign")
+    payload = "a built bundle for a slot, or a file of the bytes that lie behind the header"
+    sign.add_argument("payload", metavar="PAYLOAD", help=payload)
+    sign.add_argument("--key", required=True, metavar="FILE", help="private key")
+    sign.add_argument("--board", metavar="NAME", help="the board it is for; a bundle knows it")
+    sign.add_argument("--version", required=True, type=_positive, metavar="N", help="higher than what runs")
+    _add_choice(sign, "--kind", ("firmware", "model"), "what it replaces (default: firmware)")
+    build = "of a model: digest of the firmware build that it is linked against, 64 hexadecimal digits"
+    sign.add_argument("--build", type=bytes.fromhex, metavar="HEX", help=build)
+    address = "of the slot that it is linked for (default: any)"
+    sign.add_argument("--address", type=_address, default=0, metavar="N", help=address)
+    sign.add_argument("-o", "--out", required=True, metavar="FILE", help="the image to write")
+    sign.set_defaults(kind="firmware")
+    show = _command(actions, "show", "Check an image: exit 1 when it is damaged.", "update_show")
+    show.add_argument("image", metavar="IMAGE", help="a signed image")
+    show.add_argument("--key", metavar="FILE", help="check the signature by this key, either half")
+    send = _command(actions, "send", "Send an image, restart the board, confirm what then runs.", "update_send")
+    send.add_argument("image", metavar="IMAGE", help="a signed image")
+    send.add_argument("--port", required=True, metavar="PORT", help="serial port")
+    trial = "leave it on trial: unless confirmed, the next restart goes back"
+    send.add_argument("--no-confirm", action="store_true", help=trial)
+    state = _command(actions, "state", "Say what the board's slots hold.", "update_state")
+    state.add_argument("--port", required=True, metavar="PORT", help="serial port")
+
+
+def _address(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no address") from None
 
 
 def _add_bench(commands: Any) -> None:

@@ -10,6 +10,7 @@
     ├── MissingToolError            exit 2  a package or program must be installed
     ├── ToolchainError              exit 2  a compiler or linker refused
     ├── LinkError                   exit 2  the board at the other end does not answer as it should
+    │   └── FlashError              exit 2  flashing failed; 1 where the answer is no: wrong chip, protected, differs
     ├── MeterError                  exit 2  an energy meter cannot measure now
     ├── FrameError                  exit 2  a stage of a pipeline failed on a frame
     ├── OutputError                 exit 2  a file or folder cannot be written
@@ -30,6 +31,7 @@ __all__ = [
     "ContractError",
     "DoesNotFitError",
     "FallbackWarning",
+    "FlashError",
     "FrameError",
     "LinkError",
     "MemoryDamageError",
@@ -95,6 +97,24 @@ class ToolchainError(AreniteError):
 
 class LinkError(AreniteError):
     """The board at the other end of the cable does not answer as it should."""
+
+
+class FlashError(LinkError):
+    """A board could not be flashed. The message says what its flash holds now.
+
+    Args:
+        stage: port, sync, identity, size, protection, write, verify or start.
+        state: What the flash holds: an `arenite.device.flashing.FlashState`.
+    """
+
+    _NO = frozenset({"identity", "size", "protection", "verify"})
+
+    def __init__(
+        self, what: str, *, stage: str, state: object, where: str | None = None, cure: str | None = None
+    ) -> None:
+        self.stage, self.state = stage, state
+        self.exit_code = 1 if stage in self._NO else 2
+        super().__init__(f"{what}; {state}", where=where, cure=cure)
 
 
 class MeterError(AreniteError):

@@ -16,7 +16,7 @@ from arenite.errors import ToolchainError, UsageError
 __all__ = ["HostModel", "ModelStruct"]
 
 Array = npt.NDArray[Any]
-_DTYPES = (np.dtype(np.int8), np.dtype(np.uint8))
+_DTYPES = tuple(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.int32, np.float32, np.bool_))
 _ALIGNMENT = 16
 _REGION_SHIFT = 28
 
@@ -46,11 +46,13 @@ class ModelStruct(ctypes.Structure):
         ("layers", ctypes.c_void_p),
         ("steps", ctypes.c_void_p),
         ("row_table", ctypes.c_void_p),
+        ("states", ctypes.c_void_p),
         ("row_unit", ctypes.c_uint32),
-        ("step_count", ctypes.c_uint32),
+        ("step_bytes", ctypes.c_uint32),
         ("counters_place", ctypes.c_uint32),
         ("layer_count", ctypes.c_uint16),
         ("batch", ctypes.c_uint16),
+        ("state_count", ctypes.c_uint16),
         ("region_count", ctypes.c_uint8),
         ("input_count", ctypes.c_uint8),
         ("output_count", ctypes.c_uint8),
@@ -65,6 +67,7 @@ class FeedStruct(ctypes.Structure):
         ("model", ctypes.c_void_p),
         ("memory", ctypes.c_void_p),
         ("step", ctypes.c_uint32),
+        ("layer", ctypes.c_uint16),
         ("left", ctypes.c_uint16),
         ("item", ctypes.c_uint16),
         ("done", ctypes.c_uint32),
@@ -99,6 +102,11 @@ class HostModel:
         self.arena_bytes = int(self._model.arena_bytes)
         self.regions = [_aligned(size) for size in self._model.region_bytes[: self._model.region_count]]
         self.memory = (ctypes.c_void_p * len(self.regions))(*(region.ctypes.data for region in self.regions))
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget: every state of the model is as before the first run."""
+        self._library.arenite_reset(ctypes.byref(self._model), self.memory)
 
     @property
     def inputs(self) -> list[npt.NDArray[np.uint8]]:
@@ -130,19 +138,17 @@ class HostModel:
         if len(inputs) != len(descriptors):
             raise UsageError(f"the model has {len(descriptors)} inputs, {len(inputs)} were given")
         for position, (values, io) in enumerate(zip(inputs, descriptors, strict=True)):
-            if values.dtype != _DTYPES[io.dtype] or values.size != io.bytes:
-                raise UsageError(
-                    f"input {position} is {values.dtype}[{values.size}], expected {_DTYPES[io.dtype]}[{io.bytes}]"
-                )
+            dtype = _DTYPES[io.dtype]
+            if values.dtype != dtype or values.nbytes != io.bytes:
+                wanted = f"{dtype}[{io.bytes // dtype.itemsize}]"
+                raise UsageError(f"input {position} is {values.dtype}[{values.size}], expected {wanted}")
             if not self._model.row_fed:
                 self.view(io)[:] = np.ascontiguousarray(values).ravel().view(np.uint8)
         if self._model.row_fed:
             self._feed(np.ascontiguousarray(inputs[0]))
         else:
             self.invoke()
-        return [
-            self.view(io).view(_DTYPES[io.dtype]).copy() for io in self._model.outputs[: self._model.output_count]
-        ]
+        return [self.view(io).view(_DTYPES[io.dtype]).copy() for io in self._model.outputs[: self._model.output_count]]
 
     def view(self, io: IoStruct) -> npt.NDArray[np.uint8]:
         """The bytes of an input or output."""

@@ -1,46 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The authority on output bytes: TensorFlow Lite for Microcontrollers' reference kernels (`tflite-micro`)."""
+"""The authority on output bytes: TensorFlow Lite for Microcontrollers' reference kernels (`tflite-micro`).
+
+It has none for models that were born uint8: theirs are LiteRT's reference kernels.
+"""
 
 from __future__ import annotations
 
 import io
+import struct
 import subprocess
 import sys
-from importlib import metadata, util
+from collections.abc import Mapping, Sequence
+from importlib import import_module, metadata, util
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from arenite._reference_worker import key
+from arenite._reference_worker import LITERT, key
 from arenite.errors import MissingToolError, ModelError
 from arenite.tflite_graph import Graph, parse_graph
 
-__all__ = ["reference_available", "reference_name", "reference_outputs"]
+__all__ = ["LITERT", "TFLM", "reference_available", "reference_name", "reference_outputs", "reference_tensors"]
 
 Array = npt.NDArray[Any]
 
-_PACKAGE = "tflite-micro"
+TFLM = "tflite-micro"
 _TIMEOUT_S = 600
 # TFLM places everything in one arena of fixed size. Room for every activation at once is always enough for
 # them; the rest is the interpreter's own bookkeeping.
 _BOOKKEEPING_BYTES = 1 << 20
 
 
-def reference_available() -> bool:
+_MODULES = {TFLM: "tflite_micro", LITERT: "ai_edge_litert"}
+
+
+def reference_available(package: str = TFLM) -> bool:
     """True when the package is installed."""
-    return util.find_spec("tflite_micro") is not None
+    return util.find_spec(_MODULES[package]) is not None
 
 
-def reference_name() -> str:
+def reference_name(package: str = TFLM) -> str:
     """Name and version of the authority, for reports."""
-    return f"{_PACKAGE} {metadata.version(_PACKAGE)}"
+    return f"{package} {metadata.version(package)}"
 
 
-def reference_outputs(model: bytes, vectors: list[list[Array]], path: str = "<memory>") -> list[list[Array]]:
+def reference_outputs(
+    model: bytes, vectors: list[list[Array]], path: str = "<memory>", package: str = TFLM
+) -> list[list[Array]]:
     """Run a model on the reference kernels.
 
     Args:
+        package: Whose: TFLM's, or LiteRT's for what TFLM refuses.
         model: The TFLite file's bytes.
         vectors: For each run, one array for each input, of the input's shape and type.
 
@@ -48,18 +59,48 @@ def reference_outputs(model: bytes, vectors: list[list[Array]], path: str = "<me
         For each run, one array for each output.
 
     Raises:
-        MissingToolError: `tflite-micro` is not installed.
+        MissingToolError: The package is not installed.
         ModelError: The reference refuses the model.
     """
-    if not reference_available():
+    if not reference_available(package):
         cure = "Install it: pip install 'arenite[firmware]'"
-        raise MissingToolError(f"{_PACKAGE} is not installed", cure=cure)
+        raise MissingToolError(f"{package} is not installed", cure=cure)
     graph = parse_graph(model, path)
     archive = io.BytesIO()
     np.savez(archive, **_job(model, graph, vectors))  # type: ignore[arg-type]
-    answer = _call_worker(archive.getvalue(), graph.path)
+    answer = _call_worker(archive.getvalue(), graph.path, package)
     with np.load(io.BytesIO(answer), allow_pickle=False) as outputs:
         return [[outputs[key(run, i)] for i in range(len(graph.outputs))] for run in range(len(vectors))]
+
+
+def reference_tensors(
+    model: bytes, inputs: Sequence[Array], tensors: Sequence[int], path: str = "<memory>"
+) -> Mapping[int, Array]:
+    """What the reference kernels make of one input, inside the model too.
+
+    Args:
+        model: The TFLite file's bytes.
+        inputs: One array for each input.
+        tensors: Tensors of the main subgraph that operators make.
+
+    Raises:
+        MissingToolError: `tflite-micro` is not installed.
+        ModelError: The reference refuses the model.
+    """
+    outputs = reference_outputs(_with_outputs(model, tensors), [list(inputs)], path)[0]
+    return dict(zip(tensors, outputs, strict=True))
+
+
+_OUTPUTS_OF_SUBGRAPH = 8  # the vtable's entry: the third field of the table SubGraph
+
+
+def _with_outputs(model: bytes, tensors: Sequence[int]) -> bytes:
+    """The model with these tensors as outputs: none of them is then overwritten by another."""
+    table = import_module("tflite").Model.GetRootAs(model, 0).Subgraphs(0)._tab
+    field = table.Pos + table.Offset(_OUTPUTS_OF_SUBGRAPH)
+    content = bytearray(model) + bytes(-len(model) % 4)
+    content[field : field + 4] = struct.pack("<I", len(content) - field)
+    return bytes(content) + struct.pack(f"<I{len(tensors)}i", len(tensors), *tensors)
 
 
 def _job(model: bytes, graph: Graph, vectors: list[list[Array]]) -> dict[str, Array]:
@@ -75,17 +116,17 @@ def _job(model: bytes, graph: Graph, vectors: list[list[Array]]) -> dict[str, Ar
     return job
 
 
-def _call_worker(job: bytes, where: str) -> bytes:
+def _call_worker(job: bytes, where: str, package: str) -> bytes:
     """The library trusts its model and may take its process down: it gets one of its own."""
     cure = "The file is probably corrupt: copy or convert the model again."
-    command = [sys.executable, "-m", "arenite._reference_worker"]
+    command = [sys.executable, "-m", "arenite._reference_worker", package]
     try:
         done = subprocess.run(command, input=job, capture_output=True, timeout=_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
-        problem = f"{_PACKAGE} ran the model for {_TIMEOUT_S} s without an end"
+        problem = f"{package} ran the model for {_TIMEOUT_S} s without an end"
         raise ModelError(problem, where=where, cure=cure) from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         reason = said[-1] if done.returncode == 1 and said else f"its process ended with {done.returncode}"
-        raise ModelError(f"{_PACKAGE} cannot run the model ({reason})", where=where, cure=cure)
+        raise ModelError(f"{package} cannot run the model ({reason})", where=where, cure=cure)
     return done.stdout

@@ -12,7 +12,7 @@ import importlib
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +67,44 @@ _OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
     "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat", "KeepNumDims")),
     "ADD": ("AddOptions", ("FusedActivationFunction",)),
+    "SUB": ("SubOptions", ("FusedActivationFunction",)),
+    "MUL": ("MulOptions", ("FusedActivationFunction",)),
+    "DIV": ("DivOptions", ("FusedActivationFunction",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", "FusedActivationFunction")),
     "AVERAGE_POOL_2D": ("Pool2DOptions", _POOL),
     "MAX_POOL_2D": ("Pool2DOptions", _POOL),
+    "GELU": ("GeluOptions", ("Approximate",)),
+    "L2_NORMALIZATION": ("L2NormOptions", ("FusedActivationFunction",)),
+    "LEAKY_RELU": ("LeakyReluOptions", ("Alpha",)),
+    "GATHER": ("GatherOptions", ("Axis", "BatchDims")),
+    "MIRROR_PAD": ("MirrorPadOptions", ("Mode",)),
+    "PACK": ("PackOptions", ("Axis", "ValuesCount")),
+    "UNPACK": ("UnpackOptions", ("Axis", "Num")),
+    "DEPTH_TO_SPACE": ("DepthToSpaceOptions", ("BlockSize",)),
+    "SPACE_TO_DEPTH": ("SpaceToDepthOptions", ("BlockSize",)),
+    "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", ("AlignCorners", "HalfPixelCenters")),
+    "RESIZE_BILINEAR": ("ResizeBilinearOptions", ("AlignCorners", "HalfPixelCenters")),
     "MEAN": ("ReducerOptions", ("KeepDims",)),
+    "SUM": ("ReducerOptions", ("KeepDims",)),
+    "REDUCE_MAX": ("ReducerOptions", ("KeepDims",)),
+    "REDUCE_MIN": ("ReducerOptions", ("KeepDims",)),
     "SOFTMAX": ("SoftmaxOptions", ("Beta",)),
+    "BATCH_MATMUL": ("BatchMatMulOptions", ("AdjX", "AdjY")),
+    "SVDF": ("SVDFOptions", ("Rank", "FusedActivationFunction")),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
+        "UnidirectionalSequenceLSTMOptions",
+        ("FusedActivationFunction", "CellClip", "ProjClip", "TimeMajor"),
+    ),
+    "TRANSPOSE_CONV": (
+        "TransposeConvOptions",
+        ("Padding", "StrideH", "StrideW", "FusedActivationFunction"),
+    ),
+    "STRIDED_SLICE": (
+        "StridedSliceOptions",
+        ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset"),
+    ),
+    "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
+    "VAR_HANDLE": ("VarHandleOptions", ("Container", "SharedName")),
 }
 
 _CORRUPT = (
@@ -135,6 +168,16 @@ class Tensor:
         """The product of the dimensions."""
         return math.prod(self.shape)
 
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element; 1 for types that NumPy lacks, which no kernel takes."""
+        return 1 if self.dtype in _WITHOUT_DATA or self.dtype.startswith("type ") else np.dtype(self.dtype).itemsize
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole tensor."""
+        return self.elements * self.element_bytes
+
     def __str__(self) -> str:
         return f"tensor {self.index} '{printable(self.name)}' {self.dtype}[{'×'.join(map(str, self.shape))}]"
 
@@ -159,6 +202,7 @@ class Graph:
     """The main subgraph of a TFLite file, operators in execution order.
 
     Attributes:
+        initialisers: By index, the subgraphs that CALL_ONCE runs before the first inference.
         format: `tflite`. Readers of other formats fill what a session needs: inputs, outputs, kinds of operators,
             metadata.
     """
@@ -171,6 +215,7 @@ class Graph:
     outputs: tuple[int, ...]
     metadata: Mapping[str, bytes]
     format: str = "tflite"
+    initialisers: Mapping[int, Graph] = field(default_factory=dict)
 
 
 def printable(name: str, limit: int = 60) -> str:
@@ -216,6 +261,8 @@ def parse_graph(content: bytes, path: str = "<memory>") -> Graph:
             cure="Copy or convert the model again.",
         ) from error
     _check_order(graph)
+    for initialiser in graph.initialisers.values():
+        _check_order(initialiser)
     return graph
 
 
@@ -230,15 +277,22 @@ class _Reader:
     def graph(self) -> Graph:
         if self._model.SubgraphsLength() < 1:
             raise self._error("the model holds no subgraph")
-        subgraph = self._model.Subgraphs(0)
+        main = self._subgraph(0)
+        if not main.inputs or not main.outputs:
+            raise self._error("the model has no input or no output")
+        called = {int(op.attributes["init_subgraph_index"]) for op in main.operators if op.kind == "CALL_ONCE"}
+        return replace(main, initialisers={index: self._subgraph(index) for index in sorted(called)})
+
+    def _subgraph(self, index: int) -> Graph:
+        if not 0 <= index < self._model.SubgraphsLength():
+            raise self._error(f"subgraph {index} does not exist")
+        subgraph = self._model.Subgraphs(index)
         tensors = tuple(self._tensor(subgraph.Tensors(i), i) for i in range(subgraph.TensorsLength()))
         operators = tuple(
             self._operator(subgraph.Operators(i), i, len(tensors)) for i in range(subgraph.OperatorsLength())
         )
         inputs = self._indices(subgraph.InputsLength(), subgraph.Inputs, len(tensors), "a graph input")
         outputs = self._indices(subgraph.OutputsLength(), subgraph.Outputs, len(tensors), "a graph output")
-        if not inputs or not outputs:
-            raise self._error("the model has no input or no output")
         return Graph(
             path=self._path,
             sha256=hashlib.sha256(self._content).hexdigest(),
@@ -337,7 +391,8 @@ class _Reader:
             raise self._error(f"{where} has no {table}")
         options = getattr(self._schema, table)()
         options.Init(union.Bytes, union.Pos)
-        return {_snake(name): getattr(options, name)() for name in fields}
+        values = {_snake(name): getattr(options, name)() for name in fields}
+        return {k: v.decode("utf-8", "replace") if isinstance(v, bytes) else v for k, v in values.items()}
 
     def _metadata(self) -> dict[str, bytes]:
         found = {}

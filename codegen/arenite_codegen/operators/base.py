@@ -12,6 +12,7 @@ import numpy.typing as npt
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
 from arenite_codegen.rounding import MAX_SHIFT, quantise_multiplier
+from arenite_codegen.uint8 import FROM_UINT8
 
 if TYPE_CHECKING:
     from arenite_codegen.legalise import Builder
@@ -20,8 +21,10 @@ __all__ = [
     "ACTIVATION_NONE",
     "Array",
     "Context",
+    "MOVED_DTYPES",
     "PADDING_SAME",
     "PADDING_VALID",
+    "PLAIN_DTYPES",
     "RowShape",
     "activation_range",
     "channel_multipliers",
@@ -39,6 +42,10 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 PADDING_SAME, PADDING_VALID = 0, 1
+PLAIN_DTYPES = ("int32", "float32", "bool")
+"""Element types that are not quantised."""
+MOVED_DTYPES = ("int8", "uint8", "int16", *PLAIN_DTYPES)
+"""Element types that kernels which only move bytes take."""
 ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_RELU_N1_TO_1, ACTIVATION_RELU6 = 0, 1, 2, 3
 _ACTIVATION_LIMITS: dict[int, tuple[float | None, float | None]] = {
     ACTIVATION_NONE: (None, None),
@@ -55,11 +62,17 @@ class RowShape:
     height: int
     width: int
     channels: int
+    element_bytes: int = 1
+
+    @property
+    def row_elements(self) -> int:
+        """Elements of a row."""
+        return self.width * self.channels
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row; activations are one byte an element."""
-        return self.width * self.channels
+        """Bytes of a row."""
+        return self.row_elements * self.element_bytes
 
 
 @dataclass(frozen=True)
@@ -123,15 +136,15 @@ def row_shape(tensor: Tensor, batch: int, context: Context) -> RowShape:
     if len(tensor.shape) == 4 and len(shape) == 4:
         raise refuse(context, f"{tensor} has a batch of {shape[0]}, the network's inputs have not")
     if len(shape) == 2:
-        return RowShape(shape[0], 1, shape[1])
+        return RowShape(shape[0], 1, shape[1], tensor.element_bytes)
     padded = (1, 1, *shape)[-max(3, len(shape)) :]
-    return RowShape(int(np.prod(padded[:-2], dtype=np.int64)), padded[-2], padded[-1])
+    return RowShape(int(np.prod(padded[:-2], dtype=np.int64)), padded[-2], padded[-1], tensor.element_bytes)
 
 
 def is_on_a_grid(tensor: Tensor) -> bool:
     """Whether a tensor of bytes has one scale, positive and finite, and a zero point in its range."""
     quant = tensor.quantisation
-    if quant is None or len(quant.scales) != 1:
+    if quant is None or len(quant.scales) != 1 or tensor.dtype in ("float32", "bool"):
         return False
     limits = np.iinfo(tensor.dtype)
     return bool(np.isfinite(quant.scale) and quant.scale > 0 and limits.min <= quant.zero_point <= limits.max)
@@ -153,9 +166,16 @@ def quantisation(context: Context, tensor: Tensor, dtypes: tuple[str, ...] = ("i
 
 
 def same_quantisation(context: Context, a: Tensor, b: Tensor, dtypes: tuple[str, ...] = ("int8",)) -> Quantisation:
-    """Data movement must not change the meaning of a byte: both ends have one scale and one zero point."""
+    """Data movement must not change the meaning of a byte: both ends have one scale and one zero point.
+
+    Types without a quantisation pass where `dtypes` has them.
+    """
+    if a.dtype != b.dtype:
+        raise refuse(context, f"{a} and {b} differ in type; it only moves bytes")
+    if a.dtype in dtypes and a.dtype in PLAIN_DTYPES:
+        return Quantisation((1.0,), (0,))
     left, right = quantisation(context, a, dtypes), quantisation(context, b, dtypes)
-    if a.dtype != b.dtype or left.scale != right.scale or left.zero_point != right.zero_point:
+    if left.scale != right.scale or left.zero_point != right.zero_point:
         raise refuse(
             context,
             f"its input has scale {left.scale} and zero point {left.zero_point}, "
@@ -170,17 +190,19 @@ def activation_range(context: Context, tensor: Tensor) -> tuple[int, int]:
     code = int(context.operator.attributes.get("fused_activation_function", 0))
     if code not in _ACTIVATION_LIMITS:
         raise refuse(context, f"the fused activation {code} has no integer kernel")
-    quant = quantisation(context, tensor)
+    quant = quantisation(context, tensor, ("int8", "int16"))
+    rails = np.iinfo(tensor.dtype)
+    steps = float(rails.max) - float(rails.min) + 1.0
     bounds = []
-    for limit, rail in zip(_ACTIVATION_LIMITS[code], (-128, 127), strict=True):
+    for limit, rail in zip(_ACTIVATION_LIMITS[code], (int(rails.min), int(rails.max)), strict=True):
         if limit is None:
             bounds.append(rail)
             continue
         scaled = float(np.float32(limit) / quant.scale)
-        # Beyond 256 steps the clamp is at a rail whatever the number, which may be infinite.
-        rounded = int(np.floor(min(256.0, abs(scaled)) + 0.5)) * (1 if scaled >= 0 else -1)
+        # Beyond all steps of the grid the clamp is at a rail whatever the number, which may be infinite.
+        rounded = int(np.floor(min(steps, abs(scaled)) + 0.5)) * (1 if scaled >= 0 else -1)
         bounds.append(quant.zero_point + rounded)
-    return max(-128, bounds[0]), min(127, bounds[1])
+    return max(int(rails.min), bounds[0]), min(int(rails.max), bounds[1])
 
 
 def multiplier(context: Context, real: float, what: str) -> tuple[int, int]:
@@ -199,21 +221,23 @@ def channel_multipliers(
     Source: PopulateConvolutionQuantizationParams: input_scale × filter_scale / output_scale, all in double.
     """
     scales = weight_scales(context, weights, channels)
-    in_scale = float(quantisation(context, source).scale)
-    out_scale = float(quantisation(context, output).scale)
-    pairs = [multiplier(context, in_scale * float(np.float32(s)) / out_scale, "output") for s in scales]
+    in_scale = float(quantisation(context, source, ("int8", "int16")).scale)
+    out_scale = float(quantisation(context, output, ("int8", "int16")).scale)
+    # Of uint8 the product of the scales is a float32: GetQuantizedConvolutionMultipler.
+    product = np.float32 if context.operator.attributes.get(FROM_UINT8) else float
+    pairs = [multiplier(context, float(product(in_scale * float(np.float32(s)))) / out_scale, "output") for s in scales]
     return np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int8)
 
 
 def weight_scales(context: Context, weights: Tensor, channels: int) -> tuple[float, ...]:
-    """Scales of symmetric int8 weights: one, or one for each output channel."""
+    """Scales of int8 weights: one, or one for each output channel."""
     quant = weights.quantisation
     if weights.dtype != "int8" or quant is None:
         cure = "Convert it to full INT8: arenite convert MODEL --calibration PICTURES -o model.tflite"
         raise refuse(context, f"its weights, {weights}, are not quantised to int8", cure)
-    if any(quant.zero_points):
+    if any(zero_point != quant.zero_points[0] for zero_point in quant.zero_points):
         cure = "Convert with symmetric weights."
-        raise refuse(context, f"its weights, {weights}, have a zero point other than 0", cure)
+        raise refuse(context, f"its weights, {weights}, have a zero point for each channel", cure)
     if len(quant.scales) not in (1, channels):
         raise refuse(context, f"its weights, {weights}, have {len(quant.scales)} scales for {channels} channels")
     if not all(np.isfinite(s) and s >= 0 for s in quant.scales):
@@ -222,12 +246,12 @@ def weight_scales(context: Context, weights: Tensor, channels: int) -> tuple[flo
 
 
 def bias_values(context: Context, position: int, channels: int) -> Array:
-    """The int32 bias as int64, zeros when the operator has none."""
+    """The bias as int64, zeros when the operator has none."""
     tensor = context.optional_input(position)
     if tensor is None:
         return np.zeros(channels, np.int64)
     values = context.constant(position)
-    if tensor.dtype != "int32" or values.size != channels:
+    if tensor.dtype not in ("int32", "int64") or values.size != channels:
         raise refuse(context, f"its bias, {tensor}, must be int32[{channels}]")
     return values.astype(np.int64).ravel()
 

@@ -15,9 +15,8 @@ def lower(context: Context) -> Layer:
     weights = context.constant(1)
     if weights.ndim != 4:
         raise refuse(context, f"its weights have {weights.ndim} dimensions, expected 4")
-    out_c, kernel_h, kernel_w, in_c = weights.shape
-    channels = context.rows(context.input(0)).channels
-    if channels != in_c or context.rows(context.output).channels != out_c:
-        raise refuse(context, f"grouped convolution ({channels} channels in, {in_c} a group) has no kernel")
-    own = {"in_c": in_c, "out_c": out_c}
+    out_c, kernel_h, kernel_w, _ = weights.shape
+    if context.rows(context.output).channels != out_c:
+        raise refuse(context, f"{context.output} does not have its {out_c} channels")
+    own = {"in_c": context.rows(context.input(0)).channels, "out_c": out_c}
     return lower_windowed(context, "conv_2d_s8", (kernel_h, kernel_w), weights, own)

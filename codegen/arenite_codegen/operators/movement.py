@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that move bytes: PAD, TRANSPOSE, and RESHAPE with its kin, which need no code at all."""
+"""Operators that move bytes: PAD, PADV2, TRANSPOSE, and RESHAPE with its kin, which need no code at all."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Context, refuse, same_quantisation
+from arenite_codegen.operators.base import MOVED_DTYPES, Context, refuse, same_quantisation
+from arenite_codegen.operators.moving import indices_of, move
 
 __all__ = ["lower_pad", "lower_reshape", "lower_transpose", "pad_amounts"]
-
-_BYTES = ("int8", "uint8")
 
 
 def pad_amounts(context: Context) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
@@ -35,11 +34,15 @@ def pad_amounts(context: Context) -> tuple[tuple[int, int], tuple[int, int], tup
 
 
 def lower_pad(context: Context) -> Layer:
-    """A row outside the input is all zero point."""
+    """A row outside the input is all zero point, or all the value that PADV2 gives."""
     source, output = context.input(0), context.output
-    quant = same_quantisation(context, source, output)
+    quant = same_quantisation(context, source, output, MOVED_DTYPES)
+    value = quant.zero_point
     if context.optional_input(2) is not None:
-        raise refuse(context, "a pad value other than the zero point has no kernel")
+        same_quantisation(context, context.input(2), output, MOVED_DTYPES)
+        value = int(context.constant(2).ravel()[0])
+    if source.element_bytes > 1 and value:
+        raise refuse(context, f"padding a type wider than a byte with {value}, not 0, has no kernel")
     rows_pad, pixels_pad, channels_pad = pad_amounts(context)
     rows = context.rows(source)
     out = context.rows(output)
@@ -52,79 +55,35 @@ def lower_pad(context: Context) -> Layer:
         reads=(read,),
         parameters={
             "in_w": rows.width,
-            "in_c": rows.channels,
+            "in_c": rows.channels * source.element_bytes,
             "left": pixels_pad[0],
             "right": pixels_pad[1],
-            "before": channels_pad[0],
-            "after": channels_pad[1],
-            "value": quant.zero_point,
+            "before": channels_pad[0] * source.element_bytes,
+            "after": channels_pad[1] * source.element_bytes,
+            "value": value,
         },
     )
 
 
 def lower_transpose(context: Context) -> Layer:
-    """Any permutation of up to three dimensions that are not 1, beside a batch that stays first.
+    """Any order of any number of dimensions.
 
-    One output row gathers bytes of the whole input. The rows that it needs are still told apart, so that a planar
-    picture is released as it is consumed.
+    A planar picture that becomes interleaved is released row by row: output row y takes row y of every plane.
     """
-    source, output = context.input(0), context.output
-    same_quantisation(context, source, output, _BYTES)
-    order = [int(i) for i in context.constant(1).ravel()]
-    if sorted(order) != list(range(len(source.shape))) or source.elements != output.elements:
-        raise refuse(context, f"the permutation {order} does not suit {source} and {output}")
-    shape, order = _three_dimensions(context, source.shape, order)
-    steps = [int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in order]
-    out_shape = [shape[axis] for axis in order]
-    return context.build.layer(
-        context,
-        kernel="transpose_s8",
-        reads=(_transpose_read(context.build.value(source), shape, order),),
-        out_rows=out_shape[0],
-        parameters={
-            "width": out_shape[1],
-            "channels": out_shape[2],
-            "row_step": steps[0],
-            "pixel_step": steps[1],
-            "channel_step": steps[2],
-        },
-    )
-
-
-def _three_dimensions(context: Context, shape: tuple[int, ...], order: list[int]) -> tuple[tuple[int, ...], list[int]]:
-    """The same permutation of one item, dimensions of 1 taken out or filled in until three are left.
-
-    Two dimensions are rows and channels.
-    """
-    if context.batch > 1:
-        if order[0] != 0 or shape[0] != context.batch:
-            raise refuse(context, f"it does not keep the batch of {context.batch}")
-        shape, order = shape[1:], [axis - 1 for axis in order[1:]]
-    kept = [axis for axis in range(len(shape)) if shape[axis] > 1]
-    if len(kept) > 3:
-        raise refuse(context, f"it permutes {len(kept)} dimensions, at most 3 have a kernel")
-    order = [kept.index(axis) for axis in order if axis in kept]
-    shape = tuple(shape[axis] for axis in kept)
-    if len(shape) == 2:
-        return (shape[0], 1, shape[1]), [2 * order[0], 1, 2 * order[1]]
-    missing = 3 - len(shape)
-    return (1,) * missing + shape, [*range(missing), *(axis + missing for axis in order)]
-
-
-def _transpose_read(value: int, shape: tuple[int, ...], order: list[int]) -> Read:
-    planes, height, width = shape
-    if order == [1, 2, 0]:
-        # Planar to interleaved: output row y takes row y of every plane.
-        return Read(value, planes * height, width, window=planes, dilation=height, whole=True)
-    if order[0] == 0:
-        return Read(value, planes, height * width, whole=True)
-    return Read(value, 1, planes * height * width, stride=0, whole=True)
+    source = context.input(0)
+    order = [int(axis) for axis in context.constant(1).ravel()]
+    layer = move(context, indices_of(source).transpose(order))
+    if len(source.shape) != 4 or order != [0, 2, 3, 1]:
+        return layer
+    _, planes, height, width = source.shape
+    read = Read(layer.reads[0].value, planes * height, width, window=planes, dilation=height, whole=True)
+    return replace(layer, reads=(read,)) if layer.reads[0].whole else layer
 
 
 def lower_reshape(context: Context) -> Layer | None:
     """Bytes stay where they are."""
     source, output = context.input(0), context.output
-    same_quantisation(context, source, output, _BYTES)
+    same_quantisation(context, source, output, MOVED_DTYPES)
     if source.elements != output.elements:
         raise refuse(context, f"{source} and {output} differ in size")
     context.build.alias(context, source, output)

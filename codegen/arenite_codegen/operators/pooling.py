@@ -6,6 +6,7 @@ from __future__ import annotations
 from arenite_codegen.network import Layer, Mode, Read
 from arenite_codegen.operators.base import Context, activation_range, refuse, same_quantisation
 from arenite_codegen.operators.windowed import window_read
+from arenite_codegen.uint8 import FROM_UINT8
 
 __all__ = ["lower_average", "lower_max"]
 
@@ -21,6 +22,10 @@ def lower_average(context: Context) -> Layer:
     if window[0] * window[1] > MAX_PIXELS:
         raise refuse(context, f"an average over {window[0] * window[1]:,} pixels; sums hold {MAX_PIXELS:,}")
     out = context.rows(context.output)
+    if context.output.dtype == "int16":
+        return _lower_window(context, "average_pool_s16")
+    if context.operator.attributes.get(FROM_UINT8):
+        return _lower_window(context, "average_pool_half_up_s8")
     if (out.height, out.width) == (1, 1) and window == (source.height, source.width):
         return _lower_global(context)
     return _lower_window(context, "average_pool_s8")
@@ -28,7 +33,7 @@ def lower_average(context: Context) -> Layer:
 
 def lower_max(context: Context) -> Layer:
     """The greatest byte of each window."""
-    return _lower_window(context, "max_pool_s8")
+    return _lower_window(context, "max_pool_s16" if context.output.dtype == "int16" else "max_pool_s8")
 
 
 def _lower_global(context: Context) -> Layer:
@@ -53,7 +58,7 @@ def _lower_global(context: Context) -> Layer:
 
 
 def _lower_window(context: Context, kernel: str) -> Layer:
-    same_quantisation(context, context.input(0), context.output)
+    same_quantisation(context, context.input(0), context.output, ("int8", "int16"))
     attributes = context.operator.attributes
     window = (attributes["filter_height"], attributes["filter_width"])
     read, geometry = window_read(context, context.input(0), window)

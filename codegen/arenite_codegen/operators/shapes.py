@@ -114,7 +114,7 @@ def _extents(context: Context, window: Sequence[int], dilations: Sequence[int]) 
     return tuple(found)
 
 
-def _mean(context: Context) -> Shape:
+def _reduced(context: Context) -> Shape:
     shape = context.input(0).shape
     axes = {_axis(context, int(axis), len(shape)) for axis in context.constant(1).ravel()}
     if context.operator.attributes["keep_dims"]:
@@ -144,17 +144,43 @@ def _transpose(context: Context) -> Shape:
 
 # FULLY_CONNECTED, RESHAPE and its kin keep or divide a number of elements; their lowerings check it.
 _RULES: Mapping[str, Callable[[Context], Shape]] = {
+    "ABS": _same,
     "ADD": _broadcast,
     "AVERAGE_POOL_2D": _pool,
     "CONCATENATION": _joined,
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
+    "DIV": _broadcast,
+    "ELU": _same,
+    "EXP": _same,
+    "GELU": _same,
+    "HARD_SWISH": _same,
+    "L2_NORMALIZATION": _same,
+    "LEAKY_RELU": _same,
+    "LOG": _same,
+    "LOGISTIC": _same,
+    "MAXIMUM": _broadcast,
     "MAX_POOL_2D": _pool,
-    "MEAN": _mean,
+    "MEAN": _reduced,
+    "MINIMUM": _broadcast,
+    "MUL": _broadcast,
+    "NEG": _same,
     "PAD": _pad,
+    "PADV2": _pad,
+    "PRELU": _broadcast,
     "QUANTIZE": _same,
+    "REDUCE_MAX": _reduced,
+    "REDUCE_MIN": _reduced,
     "RELU": _same,
     "RELU6": _same,
+    "RELU_0_TO_1": _same,
+    "RELU_N1_TO_1": _same,
+    "RSQRT": _same,
     "SOFTMAX": _same,
+    "SQRT": _same,
+    "SQUARED_DIFFERENCE": _broadcast,
+    "SUB": _broadcast,
+    "SUM": _reduced,
+    "TANH": _same,
     "TRANSPOSE": _transpose,
 }

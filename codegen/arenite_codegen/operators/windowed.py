@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from arenite.tflite_graph import Tensor
 from arenite_codegen.network import Layer, Read
-from arenite_codegen.operators.base import Array, Context, channel_multipliers, mac_parameters, padding
+from arenite_codegen.operators.base import Array, Context, channel_multipliers, mac_parameters, padding, refuse
+from arenite_codegen.operators.mac_any import is_plain, lower_any
 
 __all__ = ["lower_windowed", "window_read"]
 
@@ -66,6 +67,9 @@ def lower_windowed(
     dilation = (attributes["dilation_h_factor"], attributes["dilation_w_factor"])
     read, geometry = window_read(context, source, window, dilation, (before[0], before[1]))
     scales = channel_multipliers(context, source, context.input(1), context.output, len(by_channel))
+    group = by_channel.shape[-1] if by_channel.ndim == 4 else 1
+    if not is_plain(source, context.input(1)) or (group > 1 and group != own["in_c"]):
+        return _lower_any(context, source, read, by_channel, scales, {**geometry, "dilation_w": dilation[1]})
     rows_out = context.rows(context.output)
     return context.build.layer(
         context,
@@ -79,4 +83,26 @@ def lower_windowed(
             "dilation_w": dilation[1],
             **own,
         },
+    )
+
+
+def _lower_any(
+    context: Context,
+    source: Tensor,
+    read: Read,
+    by_channel: Array,
+    scales: tuple[Array, Array],
+    geometry: Mapping[str, int],
+) -> Layer:
+    """The same with int16 activations, weights that have a zero point, or groups."""
+    in_c, out_c = context.rows(source).channels, len(by_channel)
+    group_in = by_channel.shape[-1] if by_channel.ndim == 4 else 1
+    groups = in_c // group_in
+    if groups * group_in != in_c or out_c % groups:
+        raise refuse(context, f"{in_c} input and {out_c} output channels do not divide into groups of {group_in}")
+    kernel = "conv_2d" if source.dtype == "int16" else "conv_2d_any"
+    own = {"in_c": in_c, "group_in": group_in, "group_out": out_c // groups}
+    wide = by_channel.ndim == 3  # the reference has no depthwise convolution of int16 with an int32 bias
+    return lower_any(
+        context, kernel, source, read, by_channel, scales, {**geometry, **own}, context.input(1), always_wide=wide
     )

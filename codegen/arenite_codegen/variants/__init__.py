@@ -8,16 +8,32 @@ from dataclasses import dataclass
 
 from arenite_codegen.board_model import Board
 from arenite_codegen.network import Layer
-from arenite_codegen.variants import host, portable
+from arenite_codegen.variants import dsp, host, mve, portable
 from arenite_codegen.variants.base import PORTABLE, Parameters, Variant
 
 __all__ = ["Choice", "Choose", "VARIANTS", "Variant", "choose_for", "portable_choice"]
 
 # Fastest first, the portable one last; a kernel that is not here has only that.
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
-    "add_s8": (host.ADD, portable.ADD),
-    "conv_2d_s8": (host.CONV_2D, host.CONV_2D_TAPS, portable.CONV_2D),
-    "depthwise_conv_2d_s8": (host.DEPTHWISE_CONV_2D, portable.DEPTHWISE_CONV_2D,),
+    "add_s8": (mve.ADD, dsp.ADD, host.ADD, portable.ADD),
+    "conv_2d_s8": (
+        mve.CONV_2D,
+        dsp.CONV_2D,
+        dsp.CONV_2D_ROWS,
+        host.CONV_2D,
+        host.CONV_2D_TAPS,
+        portable.CONV_2D,
+    ),
+    "curve_f32": (portable.CURVE_F32,),
+    "depthwise_conv_2d_s8": (
+        mve.DEPTHWISE_CONV_2D,
+        dsp.DEPTHWISE_CONV_2D,
+        dsp.DEPTHWISE_CONV_2D_TAPS,
+        host.DEPTHWISE_CONV_2D,
+        portable.DEPTHWISE_CONV_2D,
+    ),
+    "lookup_s8": (mve.LOOKUP, portable.LOOKUP),
+    "softmax_f32": (portable.SOFTMAX_F32,),
 }
 
 

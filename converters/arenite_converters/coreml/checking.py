@@ -55,6 +55,7 @@ def check_coreml(
     *,
     samples: CalibrationSource,
     input_shape: Sequence[int] | None = None,
+    weights: Path | str | None = None,
     min_sqnr_db: float | None = None,
     min_top1: float | None = None,
     progress: Progress | None = None,
@@ -63,7 +64,7 @@ def check_coreml(
 
     Args:
         package: A .mlpackage that `convert_coreml` wrote.
-        model: The trained model, as for `convert_coreml`, as for `input_shape`.
+        model: The trained model, as for `convert_coreml`, and so `input_shape` and `weights`.
         samples: Pictures or tensors to compare on; see `read_samples`.
         min_sqnr_db: Outputs noisier than this fail; by default what the package's precision must reach.
         min_top1: So does a smaller share of samples with the model's best class.
@@ -80,7 +81,7 @@ def check_coreml(
     progress = progress or Progress()
     file = read_package(Path(package))
     contract = package_contract(file)
-    source = load_source(model, input_shape)
+    source = load_source(model, input_shape, weights=weights)
     with progress.step("read samples") as step:
         chosen = read_samples(samples, contract, what="evaluation", min_samples=1, step=step).samples
     precision = file.metadata.get(PRECISION_METADATA, "float16")

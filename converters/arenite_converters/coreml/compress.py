@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compress a float16 program: 8-bit weights, 8-bit weights and activations, or weights from a palette.
+"""Mend and compress a float16 program: 8-bit weights, 8-bit weights and activations, or weights from a palette.
 
 The passes are our own, on coremltools' graph, so that what they round is known and can be mended:
 
-- Weights are int8 with one scale for each output channel. The mean error that rounding leaves in a layer's output is
-  the rounding error of its weights times the mean of its input; it is taken off the bias.
+- Rounded weights, float16 too, leave a mean error in a layer's output: their rounding error times the mean of the
+  layer's input. It is taken off the bias.
+- int8 weights have one scale for each output channel.
 - Activations are quantised where a layer reads them, once, with a scale and zero point for the tensor; sums of
   branches stay float16, so that noise does not pile up along them.
 - A palette is found by Lloyd's k-means over the sorted weights, from quantiles, and so the same at each run.
@@ -13,6 +14,7 @@ The passes are our own, on coremltools' graph, so that what they round is known 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +23,7 @@ import numpy.typing as npt
 
 from arenite_converters.coreml.input_statistics import LAYERS, InputStatistics
 
-__all__ = ["compressed", "int8_weights", "palette"]
+__all__ = ["LayerValues", "compressed", "int8_weights", "layer_values", "palette"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
@@ -31,28 +33,62 @@ _PALETTE_BITS = 6
 _LEAST_WEIGHTS = 2048
 _LLOYD_ROUNDS = 30
 _IOS_17 = 8
+_HALF_SUFFIX = "_cast_fp16"
+
+
+@dataclass(frozen=True, eq=False)
+class LayerValues:
+    """A layer's weights and bias before they were rounded to float16.
+
+    Attributes:
+        weight: [outputs, inputs of a group, taps...].
+        bias: [outputs].
+    """
+
+    weight: Floats
+    bias: Floats
+
+
+def layer_values(model: Any) -> dict[str, LayerValues]:
+    """What each layer of a float32 program holds, by the name that the layer has in the float16 one.
+
+    Args:
+        model: coremltools' MLModel, float32.
+    """
+    found = {}
+    for op in model._mil_program.functions["main"].operations:
+        if op.op_type in LAYERS and op.weight.val is not None:
+            weight = op.weight.val.astype(np.float32)
+            bias = np.zeros(len(weight), np.float32) if op.bias is None else op.bias.val.astype(np.float32)
+            found[op.outputs[0].name + _HALF_SUFFIX] = LayerValues(weight, bias)
+    return found
 
 
 def compressed(
-    model: Any, precision: str, statistics: Mapping[str, InputStatistics], keep_float: Collection[str] = ()
+    model: Any,
+    precision: str,
+    statistics: Mapping[str, InputStatistics],
+    exact: Mapping[str, LayerValues],
+    keep_float: Collection[str] = (),
 ) -> Any:
-    """The model in another precision.
+    """The model in a precision, its biases mended.
 
     Args:
         model: coremltools' MLModel, float16.
         precision: One of `arenite.coreml_package.PRECISIONS`.
         statistics: Of the layers' inputs, by the layer's name.
+        exact: What the layers held before float16, by the layer's name.
         keep_float: Layers that read float16 in `w8a8` too.
     """
-    if precision == "float16":
-        return model
+    makers = {"float16": _half, "palettised": _palettised}
 
     def change(op: Any, mb: Any) -> Mapping[str, Any]:
         name = op.outputs[0].name
         if name not in statistics:
             return {}
-        weights = _palettised(op, mb) if precision == "palettised" else _int8(op, mb)
-        parts = {} if weights is None else _mended(op, mb, weights, statistics[name])
+        values = _values(op, exact.get(name))
+        weight = makers.get(precision, _int8)(op, mb, values.weight)
+        parts = _mended(weight, values, statistics[name])
         if precision == "w8a8" and name not in keep_float:
             parts["x"] = _eight_bit(op, mb, statistics[name])
         return parts
@@ -87,15 +123,27 @@ def _with_layers_changed(model: Any, change: Layer) -> Any:
     return utils._apply_graph_pass(model, Pass(), spec_version=_IOS_17, skip_model_load=True)
 
 
-def _mended(op: Any, mb: Any, weight: Any, seen: InputStatistics) -> dict[str, Any]:
-    """The compressed weight, and the bias without the mean error that it makes."""
-    error = op.weight.val.astype(np.float32) - weight.op.materialized_val_inference().astype(np.float32)
-    bias = np.float32(0) if op.bias is None else op.bias.val.astype(np.float32)
-    return {"weight": weight, "bias": (bias + _mean_error(error, seen.mean)).astype(np.float16)}
+def _values(op: Any, exact: LayerValues | None) -> LayerValues:
+    """The layer's exact values; those that it holds where the float32 program has no such layer."""
+    held = op.weight.val.astype(np.float32)
+    if exact is not None and exact.weight.shape == held.shape:
+        return exact
+    return LayerValues(held, np.zeros(len(held), np.float32) if op.bias is None else op.bias.val.astype(np.float32))
 
 
-def _int8(op: Any, mb: Any) -> Any:
-    steps, scales = int8_weights(op.weight.val.astype(np.float32))
+def _mended(weight: Any, values: LayerValues, seen: InputStatistics) -> dict[str, Any]:
+    """The rounded weight, and the bias without the mean error that it makes."""
+    made = weight if isinstance(weight, np.ndarray) else weight.op.materialized_val_inference()
+    error = values.weight - made.astype(np.float32)
+    return {"weight": weight, "bias": (values.bias + _mean_error(error, seen.mean)).astype(np.float16)}
+
+
+def _half(op: Any, mb: Any, weight: Floats) -> Any:
+    return weight.astype(np.float16)
+
+
+def _int8(op: Any, mb: Any, weight: Floats) -> Any:
+    steps, scales = int8_weights(weight)
     return mb.constexpr_affine_dequantize(quantized_data=steps, zero_point=np.int8(0), scale=scales, axis=0)
 
 
@@ -126,12 +174,11 @@ def _eight_bit(op: Any, mb: Any, seen: InputStatistics) -> Any:
     return mb.dequantize(input=steps, scale=scale, zero_point=zero_point)
 
 
-def _palettised(op: Any, mb: Any) -> Any:
-    """None where a palette does not pay, or where each channel has a range of its own and one palette serves none."""
-    weight = op.weight.val
+def _palettised(op: Any, mb: Any, weight: Floats) -> Any:
+    """Float16 where a palette does not pay, or where each channel has its own range and one palette serves none."""
     if weight.size < _LEAST_WEIGHTS or (op.op_type == "conv" and weight.shape[1] == 1):
-        return None
-    values, indices = palette(weight.astype(np.float32).reshape(-1), _PALETTE_BITS)
+        return _half(op, mb, weight)
+    values, indices = palette(weight.reshape(-1), _PALETTE_BITS)
     bits = np.unpackbits(indices[:, None], axis=1, bitorder="little")[:, :_PALETTE_BITS]
     packed = np.packbits(bits.reshape(-1), bitorder="little")
     shape = np.array(weight.shape, np.uint32)

@@ -31,14 +31,14 @@ from arenite_converters.coreml.checking import (
     real_values,
     source_inputs,
 )
-from arenite_converters.coreml.compress import compressed
-from arenite_converters.coreml.input_statistics import InputStatistics, gather_statistics
+from arenite_converters.coreml.compress import compressed, layer_values
+from arenite_converters.coreml.input_statistics import gather_statistics
 from arenite_converters.coreml.mac import write_mac_folder
 from arenite_converters.coreml.program import Program, Reference
 from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
 from arenite_converters.coreml.source import Source, load_source
 from arenite_converters.float_model import tool_versions
-from arenite_converters.meaning import label_texts, settled_meaning
+from arenite_converters.meaning import default_name, label_texts, settled_meaning
 from arenite_converters.quiet import quiet
 from arenite_converters.statistics import sqnr_db
 from arenite_converters.writing import check_folder
@@ -160,7 +160,7 @@ class _Job:
         ends = (("input", given), ("output", shape))
         tensors = tuple(Tensor(i, name, s, "float32", None, None) for i, (name, s) in enumerate(ends))
         self.graph = Graph(self.source.where, "", tensors, (), (0,), (1,), {})
-        self.options = {"name": name or Path(self.source.where).stem, **options}
+        self.options = {"name": name or default_name(Path(self.source.where)), **options}
         self.contract = make_contract(self.graph, meaning=self.meaning or "values", **self.options)
 
     def read(self, calibration: CalibrationSource, evaluation: CalibrationSource | None, min_samples: int) -> None:
@@ -187,7 +187,8 @@ class _Job:
     def build(self) -> None:
         """The float16 program, and the contract whole."""
         with self.progress.step("convert to an ML Program"), quiet(), _named_failures(self.source.where):
-            self.float16 = _converted(self.source, self.contract, self._is_classifier())
+            self.float16 = _converted(self.source, self.contract, self._is_classifier(), "FLOAT16")
+            self.exact = layer_values(_converted(self.source, self.contract, self._is_classifier(), "FLOAT32"))
         path = self.scratch / "float16.mlpackage"
         self.float16.save(str(path))
         self.float16_bytes = _size(path)
@@ -201,8 +202,7 @@ class _Job:
         tensors = tuple(replace(t, name=n) for t, n in zip(self.graph.tensors, names, strict=True))
         contract = make_contract(replace(self.graph, tensors=tensors), meaning=meaning, **self.options)
         refuse_wrong_meaning(self.references, contract.outputs[0], self.source.where)
-        used = None if self.precision == "float16" else self.samples.calibration()
-        self.contract = replace(contract, calibration=used, tools=self._tools())
+        self.contract = replace(contract, calibration=self.samples.calibration(), tools=self._tools())
         self.runner = Runner(file, self.contract)
 
     def _is_classifier(self) -> bool:
@@ -215,11 +215,9 @@ class _Job:
 
     def compress(self) -> None:
         """The program in the precision that was asked for, stamped and saved."""
-        self.statistics: dict[str, InputStatistics] = {}
-        if self.precision != "float16":
-            chosen = self.calibration[:: -(-len(self.calibration) // _STATISTICS_SAMPLES)]
-            with self.progress.step("gather ranges", len(chosen)) as step:
-                self.statistics = gather_statistics(self.runner.executor, self._counted(chosen, step))
+        chosen = self.calibration[:: -(-len(self.calibration) // _STATISTICS_SAMPLES)]
+        with self.progress.step("gather ranges", len(chosen)) as step:
+            self.statistics = gather_statistics(self.runner.executor, self._counted(chosen, step))
         for share in _KEPT_SHARES if self.precision == "w8a8" else (0.0,):
             noisy = sorted(self.statistics, key=lambda layer: -self.statistics[layer].noise())
             self.kept_float = tuple(noisy[: round(share * len(noisy))])
@@ -235,7 +233,7 @@ class _Job:
     def _save_compressed(self) -> None:
         self.package = self.scratch / "out" / "model.mlpackage"
         with self.progress.step(f"write {self.precision}"), quiet():
-            made = compressed(self.float16, self.precision, self.statistics, self.kept_float)
+            made = compressed(self.float16, self.precision, self.statistics, self.exact, self.kept_float)
             # coremltools says when it ran; the same model shall give the same package.
             made.user_defined_metadata.pop("com.github.apple.coremltools.conversion_date", None)
             made.user_defined_metadata[CONTRACT_METADATA] = self.contract.to_json()
@@ -306,8 +304,8 @@ class _Job:
         )
 
 
-def _converted(source: Source, contract: Contract, classifier: bool) -> Any:
-    """coremltools' float16 model."""
+def _converted(source: Source, contract: Contract, classifier: bool, precision: str) -> Any:
+    """coremltools' model, its numbers of a precision that coremltools names."""
     ct = _coremltools()
     picture = contract.input.picture
     if picture is None:
@@ -335,7 +333,7 @@ def _converted(source: Source, contract: Contract, classifier: bool) -> Any:
         inputs=[inputs],
         outputs=[ct.TensorType(dtype=np.float32)],
         minimum_deployment_target=ct.target.iOS17,
-        compute_precision=ct.precision.FLOAT16,
+        compute_precision=ct.precision[precision],
         classifier_config=ct.ClassifierConfig(_labels(contract)) if classifier else None,
         skip_model_load=True,
     )

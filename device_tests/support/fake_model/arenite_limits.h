@@ -3,5 +3,6 @@
 #define ARENITE_LIMITS_H
 
 #define ARENITE_MAX_POINTERS 2
+#define ARENITE_MOST_LAYERS 3
 
 #endif

@@ -60,22 +60,23 @@ static void spoil(const void *params, const int8_t *const *rows, int8_t *out, in
 
 static const arenite_read_t both[2] = {ROW(A_AT, A), ROW(B_AT, B)};
 
-#define LAYER(function, parameters, first, count, at)                                                        \
+#define LAYER(function, parameters, first, count, at, bytes)                                                 \
     {.kernel = (function),                                                                                   \
      .params = (parameters),                                                                                 \
      .reads = (first),                                                                                       \
      .read_count = (count),                                                                                  \
      .out_place = (at),                                                                                      \
+     .out_row_bytes = (bytes),                                                                               \
      .out_ring_rows = 1,                                                                                     \
-     .scratch_place = ARENITE_NO_SCRATCH}
+     .scratch_place = ARENITE_NO_PLACE}
 
 static const arenite_layer_t layers[3] = {
-    LAYER(sum, weights, both, 2, SUM_AT),
-    LAYER(reverse, NULL, &both[1], 1, REVERSED_AT),
-    LAYER(spoil, NULL, NULL, 0, 0),
+    LAYER(sum, weights, both, 2, SUM_AT, A),
+    LAYER(reverse, NULL, &both[1], 1, REVERSED_AT, B),
+    LAYER(spoil, NULL, NULL, 0, 0, 0),
 };
 
-static const arenite_step_t steps[3] = {{0, 1}, {1, 1}, {2, 1}};
+static const uint8_t steps[3] = {0x81, 0x91, 0x91};
 
 static const uint32_t region_bytes[1] = {ARENITE_MODEL_ARENA_BYTES};
 
@@ -89,7 +90,7 @@ const arenite_model_t arenite_model = {
     .layers = layers,
     .steps = steps,
     .row_unit = 1,
-    .step_count = 3,
+    .step_bytes = 3,
     .counters_place = COUNTERS_AT,
     .layer_count = 3,
     .batch = 1,
@@ -104,8 +105,8 @@ static const uint8_t mirror_sha256[32] = {0xEF, [31] = 0x99};
 static const arenite_io_t mirror_input = {"c", C_AT, B, 1, 1, 2.0f};
 static const arenite_io_t mirror_output = {"mirrored", MIRRORED_AT, B, 1, 2, 4.0f};
 static const arenite_read_t mirror_read = ROW(C_AT, B);
-static const arenite_layer_t mirror_layer = LAYER(reverse, NULL, &mirror_read, 1, MIRRORED_AT);
-static const arenite_step_t mirror_step = {0, 1};
+static const arenite_layer_t mirror_layer = LAYER(reverse, NULL, &mirror_read, 1, MIRRORED_AT, B);
+static const uint8_t mirror_step = 0x81;
 static const uint32_t mirror_bytes = MIRRORED_AT + B;
 
 static const arenite_model_t arenite_mirror = {
@@ -118,7 +119,7 @@ static const arenite_model_t arenite_mirror = {
     .layers = &mirror_layer,
     .steps = &mirror_step,
     .row_unit = 1,
-    .step_count = 1,
+    .step_bytes = 1,
     .counters_place = COUNTERS_AT,
     .layer_count = 1,
     .batch = 1,

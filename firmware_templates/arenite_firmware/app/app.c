@@ -9,14 +9,24 @@
 #ifdef ARENITE_GUARDS
 #include "arenite_guards.h"
 #endif
+#ifdef ARENITE_UPDATE
+#include "update_link.h"
+#endif
 #include "board.h"
 #include "bytes.h"
+#include "command.h"
+#include "crc32.h"
+#include "health.h"
 #include "link.h"
+#include "trace.h"
 
 #define LOAD_HEADER 5u  /* index, offset */
 #define READ_REQUEST 7u /* index, offset, bytes */
+#define RUN_REQUEST 4u  /* count, or nothing for one run */
 #define STATUS_BYTES 1u
-#define NAME_LIMIT 255u /* longer tensor names are cut in the description */
+#define TRACE_REQUEST 11u /* mode, layer, first row, rows */
+#define LAYER_RECORD 16u  /* rows, checksum, counter */
+#define NAME_LIMIT 255u   /* longer tensor names are cut in the description */
 
 typedef char scale_is_32_bits_wide[sizeof(float) == sizeof(uint32_t) ? 1 : -1];
 
@@ -39,18 +49,6 @@ static struct {
     uint32_t row_bytes;  /* of the next row, already there */
     uint64_t feed_counter;
 } session;
-
-typedef struct {
-    const uint8_t *payload;
-    uint32_t bytes;
-    uint8_t sequence;
-} request_t;
-
-/* Replies overwrite the request, which lies in the same buffer: read the request first. */
-typedef struct {
-    uint8_t *data;
-    uint32_t bytes; /* 0 with every status but APP_OK and APP_DAMAGED */
-} reply_t;
 
 static const arenite_model_t *model(void) { return arenite_models[session.selected]; }
 static uint8_t *const *memory(void) { return memories[session.selected]; }
@@ -75,7 +73,7 @@ static uint32_t copy_name(uint8_t *to, const char *name) {
     return n;
 }
 
-static app_status_t identify(const request_t *request, reply_t *reply) {
+static app_status_t identify(const app_request_t *request, app_reply_t *reply) {
     if (request->bytes != 0) {
         return APP_BAD_LENGTH;
     }
@@ -94,7 +92,7 @@ static app_status_t identify(const request_t *request, reply_t *reply) {
     return APP_OK;
 }
 
-static app_status_t describe(const request_t *request, reply_t *reply) {
+static app_status_t describe(const app_request_t *request, app_reply_t *reply) {
     if (request->bytes != 2) {
         return APP_BAD_LENGTH;
     }
@@ -118,15 +116,18 @@ static app_status_t describe(const request_t *request, reply_t *reply) {
  * the rest of the network follows, is computed under that command's time-out. */
 static void feed_complete_row(void) {
     if (session.row_bytes != 0 && session.row_bytes == arenite_row_bytes(&session.feed)) {
+        board_marker(health_marker_is_on());
         const uint64_t start = board_counter();
         arenite_feed(&session.feed);
         session.feed_counter += board_counter() - start;
+        board_marker(false);
         session.row_bytes = 0;
     }
 }
 
 static void begin_rows(void) {
     board_stack_paint();
+    trace_begin();
     arenite_begin(&session.feed, model(), memory());
     session.row_bytes = 0;
     session.feed_counter = 0;
@@ -159,7 +160,7 @@ static app_status_t load_rows(uint32_t offset, const uint8_t *data, uint32_t byt
     return APP_OK;
 }
 
-static app_status_t load(const request_t *request, reply_t *reply) {
+static app_status_t load(const app_request_t *request, app_reply_t *reply) {
     (void)reply;
     if (request->bytes < LOAD_HEADER) {
         return APP_BAD_LENGTH;
@@ -178,6 +179,7 @@ static app_status_t load(const request_t *request, reply_t *reply) {
         return APP_NOT_LOADED;
     }
     session.outputs_valid = false;
+    session.run_known = false;
     if (model()->row_fed) {
         return load_rows(offset, request->payload + LOAD_HEADER, bytes);
     }
@@ -197,34 +199,43 @@ static bool is_loaded(void) {
     return true;
 }
 
-static void run_model(uint8_t sequence) {
+static void run_model(uint8_t sequence, uint32_t count) {
     if (model()->row_fed) {
         feed_complete_row();
         session.run_counter = session.feed_counter;
     } else {
         board_stack_paint();
+        board_marker(health_marker_is_on());
         const uint64_t start = board_counter();
-        arenite_run(model(), memory());
+        for (uint32_t i = 0; i < count; i++) {
+            trace_begin();
+            arenite_run(model(), memory());
+        }
         session.run_counter = board_counter() - start;
+        board_marker(false);
     }
     session.run_stack_peak_bytes = board_stack_peak_bytes();
+    health_ran(count, session.run_stack_peak_bytes);
     memset(session.loaded_bytes, 0, sizeof session.loaded_bytes);
-    session.outputs_valid = true;
+    session.outputs_valid = count == 1; /* later runs read what the first one left of its inputs */
     session.run_known = true;
     session.run_sequence = sequence;
 }
 
-static app_status_t run(const request_t *request, reply_t *reply) {
-    if (request->bytes != 0) {
+static app_status_t run(const app_request_t *request, app_reply_t *reply) {
+    if (request->bytes != 0 && request->bytes != RUN_REQUEST) {
         return APP_BAD_LENGTH;
     }
-    const bool repeated =
-        session.run_known && session.outputs_valid && session.run_sequence == request->sequence;
+    const uint32_t count = request->bytes == 0 ? 1u : get_u32(request->payload);
+    if (count == 0 || (model()->row_fed && count != 1)) {
+        return APP_NOT_POSSIBLE;
+    }
+    const bool repeated = session.run_known && session.run_sequence == request->sequence;
     if (!repeated) {
         if (!is_loaded()) {
             return APP_NOT_LOADED;
         }
-        run_model(request->sequence);
+        run_model(request->sequence, count);
     }
 #ifdef ARENITE_GUARDS
     const arenite_damage_t *damage = arenite_guard_damage();
@@ -243,7 +254,7 @@ static app_status_t run(const request_t *request, reply_t *reply) {
     return APP_OK;
 }
 
-static app_status_t read_output(const request_t *request, reply_t *reply) {
+static app_status_t read_output(const app_request_t *request, app_reply_t *reply) {
     if (request->bytes != READ_REQUEST) {
         return APP_BAD_LENGTH;
     }
@@ -265,8 +276,51 @@ static app_status_t read_output(const request_t *request, reply_t *reply) {
     return APP_OK;
 }
 
-/* The models share the arena: what was loaded or computed for one is no longer there for another. */
-static app_status_t select_model(const request_t *request) {
+static app_status_t trace(const app_request_t *request) {
+    if (request->bytes != TRACE_REQUEST) {
+        return APP_BAD_LENGTH;
+    }
+    const uint8_t *p = request->payload;
+    const trace_request_t wanted = {p[0], (uint16_t)get_u16(p + 1), get_u32(p + 3), get_u32(p + 7)};
+    if (wanted.mode > TRACE_ALL) {
+        return APP_NOT_POSSIBLE;
+    }
+    if (wanted.layer >= model()->layer_count) {
+        return APP_BAD_INDEX;
+    }
+    trace_set(&wanted);
+    return APP_OK;
+}
+
+/* As many records as one frame holds. */
+static app_status_t read_layers(const app_request_t *request, app_reply_t *reply) {
+    if (request->bytes != 2) {
+        return APP_BAD_LENGTH;
+    }
+    const uint32_t first = get_u16(request->payload);
+    if (first >= model()->layer_count) {
+        return APP_BAD_INDEX;
+    }
+    if (!session.outputs_valid || trace_layer(0) == NULL) {
+        return APP_NOT_RUN;
+    }
+    const uint32_t most = (LINK_MAX_PAYLOAD - STATUS_BYTES) / LAYER_RECORD;
+    const uint32_t left = model()->layer_count - first;
+    const uint32_t count = left < most ? left : most;
+    for (uint32_t i = 0; i < count; i++) {
+        const trace_layer_t *layer = trace_layer((uint16_t)(first + i));
+        uint8_t *to = reply->data + i * LAYER_RECORD;
+        put_u32(to, layer->rows);
+        put_u32(to + 4, LINK_CRC32_END(layer->checksum));
+        put_u64(to + 8, layer->counter);
+    }
+    reply->bytes = count * LAYER_RECORD;
+    return APP_OK;
+}
+
+/* The models share the arena: what was loaded or computed for one is no longer there for another. A model that remembers
+ * starts anew. */
+static app_status_t select_model(const app_request_t *request) {
     if (request->bytes != 1) {
         return APP_BAD_LENGTH;
     }
@@ -276,10 +330,12 @@ static app_status_t select_model(const request_t *request) {
     }
     memset(&session, 0, sizeof session);
     session.selected = index;
+    trace_set(&(trace_request_t){0, 0, 0, 0});
+    arenite_reset(model(), memory());
     return APP_OK;
 }
 
-static app_status_t dispatch(uint8_t command, const request_t *request, reply_t *reply) {
+static app_status_t dispatch(uint8_t command, const app_request_t *request, app_reply_t *reply) {
     switch (command) {
     case APP_IDENTIFY:
         return identify(request, reply);
@@ -293,6 +349,24 @@ static app_status_t dispatch(uint8_t command, const request_t *request, reply_t 
         return read_output(request, reply);
     case APP_SELECT:
         return select_model(request);
+    case APP_ABOUT:
+        return health_about(request, reply, model()->layer_count);
+    case APP_TRACE:
+        return trace(request);
+    case APP_LAYERS:
+        return read_layers(request, reply);
+    case APP_HEARTBEAT:
+        return health_heartbeat(request, reply, link_state.damaged_frames);
+    case APP_RESET_CAUSE:
+        return health_reset_cause(request, reply);
+    case APP_PARAMETER:
+        return health_parameter(request, reply);
+    case APP_REBOOT:
+        return request->bytes == 0 ? APP_OK : APP_BAD_LENGTH;
+#ifdef ARENITE_UPDATE
+    case APP_UPDATE:
+        return update_link(request, reply);
+#endif
     default:
         return APP_UNKNOWN_COMMAND;
     }
@@ -300,9 +374,17 @@ static app_status_t dispatch(uint8_t command, const request_t *request, reply_t 
 
 void app_start(void) {
     memset(&session, 0, sizeof session);
+    health_start();
+#ifdef ARENITE_UPDATE
+    update_link_start();
+#endif
+    trace_set(&(trace_request_t){0, 0, 0, 0});
+    arenite_reset(model(), memory());
     link_reset(&link_state);
     link_send(&link_state, APP_BANNER, 0, 0);
 }
+
+bool app_may_sleep(void) { return health_may_sleep(); }
 
 void app_receive(uint8_t byte) {
     if (!link_receive(&link_state, byte)) {
@@ -310,9 +392,20 @@ void app_receive(uint8_t byte) {
     }
     const uint8_t command = link_command(&link_state);
     uint8_t *payload = link_payload(&link_state);
-    const request_t request = {payload, link_payload_bytes(&link_state), link_sequence(&link_state)};
-    reply_t reply = {payload + STATUS_BYTES, 0};
+    const app_request_t request = {payload, link_payload_bytes(&link_state), link_sequence(&link_state)};
+    app_reply_t reply = {payload + STATUS_BYTES, 0};
     const app_status_t status = dispatch(command, &request, &reply);
+    if (status != APP_OK) {
+        health_refused(command, status);
+    }
     payload[0] = (uint8_t)status;
     link_send(&link_state, command | APP_REPLY, request.sequence, STATUS_BYTES + reply.bytes);
+    if (command == APP_REBOOT && status == APP_OK) {
+        board_reset();
+    }
+#ifdef ARENITE_UPDATE
+    if (update_link_wants_restart()) {
+        board_reset();
+    }
+#endif
 }

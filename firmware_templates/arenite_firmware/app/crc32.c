@@ -7,12 +7,15 @@ static const uint32_t table[16] = {
     0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu,
 };
 
-uint32_t link_crc32(const uint8_t *data, size_t bytes) {
-    uint32_t crc = 0xFFFFFFFFu;
+uint32_t link_crc32_more(uint32_t crc, const uint8_t *data, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) {
         crc ^= data[i];
         crc = (crc >> 4) ^ table[crc & 15u];
         crc = (crc >> 4) ^ table[crc & 15u];
     }
-    return ~crc;
+    return crc;
+}
+
+uint32_t link_crc32(const uint8_t *data, size_t bytes) {
+    return LINK_CRC32_END(link_crc32_more(LINK_CRC32_START, data, bytes));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link.h"
 
+#include <string.h>
+
 #include "board.h"
 #include "bytes.h"
 #include "crc32.h"
@@ -14,7 +16,10 @@ static void start_frame(arenite_link_t *link) {
     link->dropped = false;
 }
 
-void link_reset(arenite_link_t *link) { start_frame(link); }
+void link_reset(arenite_link_t *link) {
+    start_frame(link);
+    link->damaged_frames = 0;
+}
 
 static void append(arenite_link_t *link, uint8_t byte) {
     if (link->count == LINK_MAX_FRAME) {
@@ -56,21 +61,40 @@ bool link_receive(arenite_link_t *link, uint8_t byte) {
         return false;
     }
     const bool whole = is_whole(link);
+    /* Two zeros in a row are the end of one frame and the start of the next. */
+    link->damaged_frames += !whole && (link->count != 0 || link->block != 0 || link->dropped) ? 1u : 0u;
     start_frame(link); /* leaves the bytes of the frame in place for its reader */
     return whole;
 }
 
-static void send_stuffed(const uint8_t *data, uint32_t bytes) {
+/* A frame in pieces that lie apart. */
+typedef struct {
+    const uint8_t *data;
+    uint32_t bytes;
+} part_t;
+
+#define PARTS 3u
+
+static uint8_t byte_at(const part_t *parts, uint32_t at) {
+    while (at >= parts->bytes) {
+        at -= parts->bytes;
+        parts++;
+    }
+    return parts->data[at];
+}
+
+static void send_stuffed(const part_t parts[PARTS]) {
+    const uint32_t bytes = parts[0].bytes + parts[1].bytes + parts[2].bytes;
     uint32_t at = 0;
     board_uart_write(0);
     for (;;) {
         uint32_t run = 0;
-        while (run < FULL_BLOCK && at + run < bytes && data[at + run] != 0) {
+        while (run < FULL_BLOCK && at + run < bytes && byte_at(parts, at + run) != 0) {
             run++;
         }
         board_uart_write((uint8_t)(run + 1u));
         for (uint32_t i = 0; i < run; i++) {
-            board_uart_write(data[at + i]);
+            board_uart_write(byte_at(parts, at + i));
         }
         at += run;
         if (at == bytes) {
@@ -81,14 +105,31 @@ static void send_stuffed(const uint8_t *data, uint32_t bytes) {
     board_uart_write(0);
 }
 
-void link_send(arenite_link_t *link, uint8_t command, uint8_t sequence, uint32_t payload_bytes) {
-    uint8_t *frame = link->frame;
-    const uint32_t body = LINK_HEADER_BYTES + payload_bytes;
+static void put_header(uint8_t *frame, uint8_t command, uint8_t sequence, uint32_t payload_bytes) {
     frame[0] = 'A';
     frame[1] = 'r';
     frame[2] = command;
     frame[3] = sequence;
     put_u16(frame + 4, (uint16_t)payload_bytes);
-    put_u32(frame + body, link_crc32(frame, body));
-    send_stuffed(frame, body + LINK_CRC_BYTES);
+}
+
+void link_send(arenite_link_t *link, uint8_t command, uint8_t sequence, uint32_t payload_bytes) {
+    const uint32_t body = LINK_HEADER_BYTES + payload_bytes;
+    put_header(link->frame, command, sequence, payload_bytes);
+    put_u32(link->frame + body, link_crc32(link->frame, body));
+    const part_t parts[PARTS] = {{link->frame, body + LINK_CRC_BYTES}, {NULL, 0}, {NULL, 0}};
+    send_stuffed(parts);
+}
+
+void link_send_apart(uint8_t command, uint8_t sequence, const uint8_t *head, uint32_t head_bytes,
+                     const uint8_t *data, uint32_t data_bytes) {
+    uint8_t start[LINK_HEADER_BYTES + LINK_MAX_HEAD];
+    uint8_t end[LINK_CRC_BYTES];
+    const uint32_t start_bytes = LINK_HEADER_BYTES + head_bytes;
+    put_header(start, command, sequence, head_bytes + data_bytes);
+    memcpy(start + LINK_HEADER_BYTES, head, head_bytes);
+    const uint32_t crc = link_crc32_more(LINK_CRC32_START, start, start_bytes);
+    put_u32(end, LINK_CRC32_END(link_crc32_more(crc, data, data_bytes)));
+    const part_t parts[PARTS] = {{start, start_bytes}, {data, data_bytes}, {end, LINK_CRC_BYTES}};
+    send_stuffed(parts);
 }

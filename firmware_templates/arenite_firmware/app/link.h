@@ -28,9 +28,10 @@ typedef struct {
     uint8_t block;                 /* stuffed bytes that the current block still lacks */
     bool pending_zero;             /* the next block starts with a zero that stuffing took out */
     bool dropped;                  /* this frame is too long: ignore bytes up to the next zero */
+    uint32_t damaged_frames;       /* since the start: those that ended and were not whole */
 } arenite_link_t;
 
-/* Empties the receiver. */
+/* Empties the receiver and its count of damaged frames. */
 void link_reset(arenite_link_t *link);
 
 /* Takes one byte from the line. True when it completes a valid frame: then the accessors below hold until the
@@ -39,6 +40,12 @@ bool link_receive(arenite_link_t *link, uint8_t byte);
 
 /* Sends the frame whose payload (payload_bytes <= LINK_MAX_PAYLOAD) already lies at link_payload(). */
 void link_send(arenite_link_t *link, uint8_t command, uint8_t sequence, uint32_t payload_bytes);
+
+/* Sends a frame whose payload is `head` and then `data`, together at most LINK_MAX_PAYLOAD bytes, from where they are: the
+ * receiver keeps what it holds. */
+#define LINK_MAX_HEAD 16u
+void link_send_apart(uint8_t command, uint8_t sequence, const uint8_t *head, uint32_t head_bytes,
+                     const uint8_t *data, uint32_t data_bytes);
 
 static inline uint8_t link_command(const arenite_link_t *link) { return link->frame[2]; }
 static inline uint8_t link_sequence(const arenite_link_t *link) { return link->frame[3]; }

@@ -9,7 +9,7 @@ int main(void) {
         const int byte = board_uart_read();
         if (byte >= 0) {
             app_receive((uint8_t)byte);
-        } else {
+        } else if (app_may_sleep()) {
             board_idle();
         }
     }

@@ -7,15 +7,11 @@
 
 #include <stdint.h>
 
+#include "arenite_binary.h"
 #include "arenite_fixed_point.h"
 
 typedef struct {
-    int32_t width;    /* output pixels a row */
-    int32_t channels; /* output channels a pixel */
-    int32_t a_pixel_step;
-    int32_t a_channel_step;
-    int32_t b_pixel_step;
-    int32_t b_channel_step;
+    ARENITE_BINARY_STEPS;
     int32_t a_multiplier; /* 0 or 2^30 .. 2^31 - 1 */
     int32_t b_multiplier;
     int32_t out_multiplier;

@@ -32,10 +32,22 @@ static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, are
     return arenite_at(memory, place) + (row % ring_rows) * row_bytes;
 }
 
+static int32_t first_row(const arenite_read_t *read, int32_t step) {
+    if (read->starts != NULL) {
+        return read->starts[step];
+    }
+    const int32_t row = step * (int32_t)read->stride - read->pad_top;
+    const int32_t divisor = read->divisor;
+    if (divisor <= 1) {
+        return row;
+    }
+    return row >= 0 ? row / divisor : -((divisor - 1 - row) / divisor);
+}
+
 /* Write the pointers of one read's window; returns the place behind them. */
 static const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read, uint8_t *const *memory,
                              int32_t step, uint32_t item, const int8_t **rows) {
-    int32_t row = step * (int32_t)read->stride - read->pad_top;
+    int32_t row = first_row(read, step);
     for (uint16_t k = 0; k < read->window; k++) {
         const int8_t *pointer = NULL;
         if (row >= 0 && row < (int32_t)read->rows) {
@@ -52,6 +64,29 @@ static const int8_t **gather(const arenite_model_t *model, const arenite_read_t 
     return rows;
 }
 
+/* Where a step writes its row. */
+static uint8_t *output_row(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
+                           int32_t step, uint32_t item) {
+    const uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
+    return row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row) +
+           item * layer->out_item_bytes;
+}
+
+#ifdef ARENITE_ON_ROW
+static void show_row(const arenite_feed_t *feed, uint16_t step) {
+    const uint16_t index = feed->layer;
+    const arenite_layer_t *layer = &feed->model->layers[index];
+    const uint8_t *row = NULL;
+    if (!layer->accumulates || step + 1u == layer->reads[0].rows) {
+        row = output_row(feed->model, layer, feed->memory, step, feed->item);
+    }
+    arenite_on_row(feed->model, index, step, row);
+}
+#define SHOW_ROW(feed, step) show_row(feed, step)
+#else
+#define SHOW_ROW(feed, step) ((void)0)
+#endif
+
 static void run_step(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
                      int32_t step, uint32_t item) {
     const int8_t *rows[ARENITE_MAX_POINTERS];
@@ -59,11 +94,9 @@ static void run_step(const arenite_model_t *model, const arenite_layer_t *layer,
     for (uint8_t i = 0; i < layer->read_count; i++) {
         next = gather(model, &layer->reads[i], memory, step, item, next);
     }
-    uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
-    uint8_t *out = row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row);
-    out += item * layer->out_item_bytes;
+    uint8_t *out = output_row(model, layer, memory, step, item);
     int32_t *scratch = NULL;
-    if (layer->scratch_place != ARENITE_NO_SCRATCH) {
+    if (layer->scratch_place != ARENITE_NO_PLACE) {
         scratch = (int32_t *)(void *)arenite_at(memory, layer->scratch_place);
     }
     layer->kernel(layer->params, rows, (int8_t *)out, step, scratch);
@@ -73,27 +106,67 @@ static uint16_t *counters_of(const arenite_feed_t *feed) {
     return (uint16_t *)(void *)arenite_at(feed->memory, feed->model->counters_place);
 }
 
+/* Take the next entry of the row schedule. */
+static void next_entry(arenite_feed_t *feed) {
+    const uint8_t *entry = feed->model->steps + feed->step;
+    const uint32_t count = *entry & ARENITE_STEP_COUNT;
+    if (count != 0) {
+        feed->layer = (uint16_t)(feed->layer + (*entry >> ARENITE_STEP_SHIFT) - ARENITE_STEP_BIAS);
+        feed->left = (uint16_t)count;
+        feed->step += 1;
+    } else {
+        feed->layer = (uint16_t)(entry[1] | entry[2] << 8);
+        feed->left = (uint16_t)(entry[3] | entry[4] << 8);
+        feed->step += 5;
+    }
+}
+
 static void start_item(arenite_feed_t *feed) {
     uint16_t *counters = counters_of(feed);
     for (uint16_t i = 0; i < feed->model->layer_count; i++) {
         counters[i] = 0;
     }
     feed->step = 0;
-    feed->left = feed->model->steps[0].count;
+    feed->layer = 0;
+    next_entry(feed);
     START_ITEM(feed);
+}
+
+void arenite_reset(const arenite_model_t *model, uint8_t *const *memory) {
+    for (uint16_t i = 0; i < model->state_count; i++) {
+        const arenite_state_t *state = &model->states[i];
+        int8_t *to = (int8_t *)arenite_at(memory, state->place);
+        for (uint32_t k = 0; k < state->bytes; k++) {
+            to[k] = (state->initial != NULL) ? state->initial[k] : state->fill;
+        }
+    }
+}
+
+/* What this run computed for the next takes its place. */
+static void keep_states(const arenite_model_t *model, uint8_t *const *memory) {
+    for (uint16_t i = 0; i < model->state_count; i++) {
+        const arenite_state_t *state = &model->states[i];
+        if (state->next_place != ARENITE_NO_PLACE) {
+            uint8_t *to = arenite_at(memory, state->place);
+            const uint8_t *from = arenite_at(memory, state->next_place);
+            for (uint32_t k = 0; k < state->bytes; k++) {
+                to[k] = from[k];
+            }
+        }
+    }
 }
 
 /* The layer of the next step, or NULL at the end. */
 static const arenite_layer_t *next_layer(arenite_feed_t *feed) {
     const arenite_model_t *model = feed->model;
     if (feed->item < model->batch && feed->left == 0) {
-        if (++feed->step < model->step_count) {
-            feed->left = model->steps[feed->step].count;
+        if (feed->step < model->step_bytes) {
+            next_entry(feed);
         } else if (++feed->item < model->batch) {
             start_item(feed);
         }
     }
-    return feed->item < model->batch ? &model->layers[model->steps[feed->step].layer] : NULL;
+    return feed->item < model->batch ? &model->layers[feed->layer] : NULL;
 }
 
 /* Run until a row of the input is wanted, or to the end. */
@@ -101,17 +174,20 @@ static void advance(arenite_feed_t *feed) {
     uint16_t *counters = counters_of(feed);
     const arenite_layer_t *layer;
     while ((layer = next_layer(feed)) != NULL && layer->kernel != NULL) {
-        const uint16_t index = feed->model->steps[feed->step].layer;
+        const uint16_t index = feed->layer;
         BEFORE_STEP(feed);
 #ifdef ARENITE_ON_STEP
         arenite_on_step(feed->model, index, counters[index]);
 #endif
         run_step(feed->model, layer, feed->memory, counters[index]++, feed->item);
+        SHOW_ROW(feed, (uint16_t)(counters[index] - 1u));
         AFTER_STEP(feed);
         feed->left--;
     }
     if (layer != NULL) {
         BEFORE_STEP(feed);
+    } else {
+        keep_states(feed->model, feed->memory);
     }
 }
 
@@ -129,8 +205,7 @@ void arenite_run(const arenite_model_t *model, uint8_t *const *memory) {
 }
 
 static const arenite_layer_t *waiting_layer(const arenite_feed_t *feed) {
-    return feed->item < feed->model->batch ? &feed->model->layers[feed->model->steps[feed->step].layer]
-                                           : NULL;
+    return feed->item < feed->model->batch ? &feed->model->layers[feed->layer] : NULL;
 }
 
 void *arenite_row(const arenite_feed_t *feed) {
@@ -138,14 +213,15 @@ void *arenite_row(const arenite_feed_t *feed) {
     if (layer == NULL) {
         return NULL;
     }
-    const uint32_t row = counters_of(feed)[feed->model->steps[feed->step].layer];
+    const uint32_t row = counters_of(feed)[feed->layer];
     return row_at(feed->model, feed->memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes,
                   row);
 }
 
 void arenite_feed(arenite_feed_t *feed) {
     if (waiting_layer(feed) != NULL) {
-        counters_of(feed)[feed->model->steps[feed->step].layer]++;
+        SHOW_ROW(feed, counters_of(feed)[feed->layer]);
+        counters_of(feed)[feed->layer]++;
         AFTER_STEP(feed);
         feed->left--;
         advance(feed);

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Increases whenever generated data and this header stop fitting together. */
-#define ARENITE_RUNTIME_VERSION 2
+#define ARENITE_RUNTIME_VERSION 4
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "Arenite's generated weights are little-endian; this target is not."
@@ -30,7 +30,8 @@ static inline uint8_t *arenite_at(uint8_t *const *memory, arenite_place_t place)
 
 /* A kernel makes one row.
  *   params   the layer's constants, of the kernel's own struct type
- *   rows     the rows of every value read, one window after the other; NULL for a row outside the value
+ *   rows     the rows of every value read, one window after the other; NULL for a row outside the value. Each is aligned
+ *            to its elements, as is out. A state that a layer keeps for itself is there to be written too
  *   out      the output row; it may be the current row of a value read where the plan says so
  *   step     number of this call in the inference of one item, from 0
  *   scratch  the layer's scratch, 4-byte aligned; a layer that accumulates keeps it from its first to its last step,
@@ -38,9 +39,11 @@ static inline uint8_t *arenite_at(uint8_t *const *memory, arenite_place_t place)
 typedef void (*arenite_kernel_t)(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                                  int32_t *scratch);
 
-/* How a layer reads one value: step y takes rows y * stride - pad_top + k * dilation, k = 0 .. window - 1. */
+/* How a layer reads one value: step y takes rows first + k * dilation, k = 0 .. window - 1, where first is
+ * floor((y * stride - pad_top) / divisor), or starts[y]. */
 typedef struct {
     const int8_t *constant; /* the value's bytes if they lie in flash, else NULL */
+    const uint16_t *starts; /* one entry a step, or NULL */
     arenite_place_t
         place; /* the ring's first slot; of scattered rows, region and entry of row 0 in the row table */
     uint32_t row_bytes;
@@ -52,6 +55,7 @@ typedef struct {
     uint16_t stride;
     uint16_t dilation;
     int16_t pad_top;
+    uint16_t divisor; /* 0 and 1 divide nothing */
 } arenite_read_t;
 
 typedef struct {
@@ -61,29 +65,40 @@ typedef struct {
     arenite_place_t out_place;
     uint32_t out_row_bytes;
     uint32_t out_item_bytes;
-    arenite_place_t scratch_place; /* ARENITE_NO_SCRATCH if it has none */
+    arenite_place_t scratch_place; /* ARENITE_NO_PLACE if it has none */
     uint16_t out_ring_rows;
     uint8_t read_count;
     uint8_t accumulates; /* every step consumes a row, the last one writes row 0 */
 } arenite_layer_t;
 
-#define ARENITE_NO_SCRATCH UINT32_MAX
+#define ARENITE_NO_PLACE UINT32_MAX
 
-/* `count` consecutive steps of one layer. */
-typedef struct {
-    uint16_t layer;
-    uint16_t count;
-} arenite_step_t;
+/* An entry of the row schedule, `count` consecutive steps of one layer: a byte with the count, 1 .. 15, in its low bits and
+ * 8 + the distance from the layer of the entry before, -8 .. 7, above (the first entry's from layer 0); or a byte of 0 and
+ * then the layer and the count as uint16_t, low byte first. */
+#define ARENITE_STEP_COUNT 15u
+#define ARENITE_STEP_SHIFT 4
+#define ARENITE_STEP_BIAS 8
 
-/* An input or output of the model: `bytes` at `place`, real value = scale * (q - zero_point). */
+/* An input or output of the model: `bytes` at `place`, real value = scale * (q - zero_point); types that are not quantised
+ * have a scale of 1. */
 typedef struct {
     const char *name;
     arenite_place_t place;
     uint32_t bytes;
-    uint8_t dtype; /* 0 int8, 1 uint8 */
+    uint8_t dtype; /* 0 int8, 1 uint8, 2 int16, 3 int32, 4 float, 5 bool as a byte of 0 or 1 */
     int16_t zero_point;
     float scale;
 } arenite_io_t;
+
+/* What the model remembers from one run to the next. */
+typedef struct {
+    const int8_t *initial; /* what a reset puts there; NULL: every byte is `fill` */
+    arenite_place_t place;
+    arenite_place_t next_place; /* what takes its place when a run ends; ARENITE_NO_PLACE: layers update it */
+    uint32_t bytes;
+    int8_t fill;
+} arenite_state_t;
 
 #ifdef ARENITE_GUARDS
 /* Four bytes behind a block of memory, written before step `first` and watched until after step `last`. */
@@ -101,13 +116,15 @@ typedef struct arenite_model {
     const arenite_io_t *inputs;
     const arenite_io_t *outputs;
     const arenite_layer_t *layers;
-    const arenite_step_t *steps;
+    const uint8_t *steps;      /* the row schedule, see ARENITE_STEP_COUNT */
     const uint16_t *row_table; /* offsets of scattered rows, in units of row_unit bytes */
+    const arenite_state_t *states;
     uint32_t row_unit;
-    uint32_t step_count;
+    uint32_t step_bytes;
     arenite_place_t counters_place; /* one uint16_t a layer: its next step */
     uint16_t layer_count;
     uint16_t batch; /* the schedule runs once for each item */
+    uint16_t state_count;
     uint8_t region_count;
     uint8_t input_count;
     uint8_t output_count;
@@ -122,9 +139,10 @@ typedef struct arenite_model {
 typedef struct {
     const arenite_model_t *model;
     uint8_t *const *memory;
-    uint32_t step; /* entry of the row schedule */
-    uint16_t left; /* steps of that entry still to do */
-    uint16_t item; /* of the batch */
+    uint32_t step;  /* byte of the row schedule: the next entry */
+    uint16_t layer; /* of the entry before it */
+    uint16_t left;  /* steps of that entry still to do */
+    uint16_t item;  /* of the batch */
 #ifdef ARENITE_GUARDS
     uint32_t done; /* steps of this item */
 #endif
@@ -139,6 +157,10 @@ typedef struct {
  * A row-fed model has no place for a whole input: arenite_input then gives NULL. */
 void *arenite_input(const arenite_model_t *model, uint8_t *const *memory, unsigned i);
 const void *arenite_output(const arenite_model_t *model, uint8_t *const *memory, unsigned i);
+
+/* Forgets: every state is as before the first run. Needed once before that, by models that have states; does nothing for
+ * others. States lie in a region of their own, so that models can take turns in one arena. */
+void arenite_reset(const arenite_model_t *model, uint8_t *const *memory);
 
 /* One inference over the whole batch of a model that is not row-fed. Cannot fail. */
 void arenite_run(const arenite_model_t *model, uint8_t *const *memory);
@@ -164,6 +186,10 @@ arenite_status_t arenite_end(const arenite_feed_t *feed);
 
 /* Called before every step if the build defines ARENITE_ON_STEP; the application provides it (watchdog, profile). */
 void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step);
+
+/* Called after every step if the build defines ARENITE_ON_ROW, of a row that the caller fed too: the application sees what
+ * the step wrote, layers[layer].out_row_bytes at `row`; NULL while a layer that accumulates is not at its end. */
+void arenite_on_row(const arenite_model_t *model, uint16_t layer, uint16_t step, const uint8_t *row);
 
 #ifdef __cplusplus
 }

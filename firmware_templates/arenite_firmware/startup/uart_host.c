@@ -29,6 +29,27 @@ void board_stack_paint(void) {}
 
 uint32_t board_stack_peak_bytes(void) { return 0; }
 
+void board_alive(uint16_t layer, uint16_t step) {
+    (void)layer;
+    (void)step;
+}
+
+void board_marker(bool on) { (void)on; }
+
+board_reset_cause_t board_reset_cause(void) { return BOARD_RESET_UNKNOWN; }
+
+const board_fault_t *board_fault(void) {
+    static const board_fault_t none;
+    return &none;
+}
+
+void board_reset(void) {}
+
+uint32_t board_mcu_id(uint8_t *to) {
+    (void)to;
+    return 0;
+}
+
 static void listen(uint8_t *out, size_t capacity) {
     reply = out;
     reply_capacity = capacity;

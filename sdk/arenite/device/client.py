@@ -8,29 +8,34 @@ with open_device("/dev/ttyACM0") as device:
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from dataclasses import dataclass
 from types import TracebackType
 
 from arenite.device import protocol
+from arenite.device.messages import (
+    About,
+    Heartbeat,
+    ResetCause,
+    RowPiece,
+    read_about,
+    read_heartbeat,
+    read_reset_cause,
+    read_row_piece,
+)
 from arenite.device.protocol import Frame, FrameReader, Identification, TensorInfo
 from arenite.device.streams import SerialStream, Stream
 from arenite.errors import LinkError, MemoryDamageError, UsageError
 
 __all__ = ["Device", "Identity", "RunResult", "open_device"]
 
-_ATTEMPTS = 3
-_REPLY_S = 3.0
+_REPLY_S = 9.0
+_AGAIN_S = 3.0  # a request that was not answered is sent again, then after twice that time, and so on
+_MOST_IN_VAIN = 5
 _KNOCK_S = 0.25
-_NAMES = {
-    protocol.IDENTIFY: "identify",
-    protocol.DESCRIBE: "describe",
-    protocol.LOAD: "load",
-    protocol.RUN: "run",
-    protocol.READ: "read",
-    protocol.SELECT: "select",
-}
+_PARAMETERS = ("marker", "sleep")
 
 
 @dataclass(frozen=True)
@@ -66,18 +71,19 @@ class RunResult:
     stack_peak_bytes: int
 
 
-def open_device(port: str | Stream, *, timeout_s: float = 10.0) -> Device:
+def open_device(port: str | Stream, *, timeout_s: float = 10.0, baud: int = 115200) -> Device:
     """Opens the link to a board and waits until it answers.
 
     Args:
-        port: A pyserial URL, or a stream.
+        port: A pyserial URL, `usb:VID:PID` or `usb:VID:PID:SERIAL` in hexadecimal, or a stream.
+        baud: Rate of a serial port.
         timeout_s: How long the board may take to start.
 
     Raises:
         MissingToolError: pyserial is not installed.
         LinkError: The port cannot be opened, or no board answers.
     """
-    stream = SerialStream(port) if isinstance(port, str) else port
+    stream = SerialStream(port, baud) if isinstance(port, str) else port
     try:
         return Device(stream, timeout_s=timeout_s)
     except BaseException:
@@ -94,6 +100,7 @@ class Device:
         self._reader = FrameReader()
         self._sequence = 0
         self._max_payload = protocol.MAX_PAYLOAD
+        self._rows: list[RowPiece] = []
         identification = self._shake_hands(timeout_s)
         self._max_payload = identification.max_payload
         self.identity = self._describe(identification)
@@ -112,8 +119,8 @@ class Device:
 
     def identify(self) -> Identity:
         """Asks the board again who it is."""
-        payload = self._request(protocol.IDENTIFY, b"")
-        self.identity = self._describe(protocol.read_identification(payload, self._stream.name))
+        payload = self.request(protocol.IDENTIFY, b"")
+        self.identity = self._describe(protocol.read_identification(payload, self.name))
         return self.identity
 
     def select(self, index: int) -> Identity:
@@ -127,8 +134,16 @@ class Device:
         """
         if not 0 <= index < self.identity.models:
             raise UsageError(f"the board has no model {index}: it has {self.identity.models}")
-        self._request(protocol.SELECT, bytes([index]))
+        self.request(protocol.SELECT, bytes([index]))
         return self.identify()
+
+    def restart(self) -> None:
+        """Bring the selected model back to its start, if it remembers; inputs must be loaded again.
+
+        Raises:
+            LinkError: The board does not answer.
+        """
+        self.request(protocol.SELECT, bytes([self.identity.model]))
 
     def load(self, index: int, data: bytes | bytearray | memoryview, *, chunk_bytes: int | None = None) -> None:
         """Writes an input, front to back. Every input must be loaded again before every run.
@@ -152,18 +167,24 @@ class Device:
             raise UsageError(f"a chunk has at least 1 byte, not {chunk_bytes}")
         step = min(self._max_payload - 5, chunk_bytes or self._max_payload)
         for at in range(0, len(view), step):
-            self._request(protocol.LOAD, struct.pack("<BI", index, at) + view[at : at + step])
+            self.request(protocol.LOAD, struct.pack("<BI", index, at) + view[at : at + step])
 
-    def run(self, *, timeout_s: float = 60.0) -> RunResult:
-        """Runs the model once on what was loaded.
+    def run(self, *, count: int = 1, timeout_s: float = 60.0) -> RunResult:
+        """Runs the model on what was loaded.
+
+        Args:
+            count: How often, without a pause. Runs after the first read what it left of its inputs: they take as long,
+                and no outputs can be read.
+            timeout_s: For all of them.
 
         Raises:
             MemoryDamageError: The firmware watches its arena, and a guard word was damaged.
-            LinkError: An input is missing, or no answer comes within `timeout_s`.
+            LinkError: An input is missing, `count` is not 1 and the model is row-fed, or no answer comes in time.
         """
-        payload = self._request(protocol.RUN, b"", timeout_s=timeout_s)
+        self._rows.clear()
+        payload = self.request(protocol.RUN, b"" if count == 1 else struct.pack("<I", count), timeout_s=timeout_s)
         if len(payload) < 13:
-            raise LinkError("the board's reply to `run` is malformed", where=self._stream.name)
+            raise LinkError("the board's reply to `run` is malformed", where=self.name)
         _, counter, stack = struct.unpack_from("<BQI", payload)
         return RunResult(counter, self.identity.counter_unit, stack)
 
@@ -179,11 +200,77 @@ class Device:
         parts = []
         for at in range(0, tensor.bytes, step):
             count = min(step, tensor.bytes - at)
-            part = self._request(protocol.READ, struct.pack("<BIH", index, at, count))
+            part = self.request(protocol.READ, struct.pack("<BIH", index, at, count))
             if len(part) != count:
-                raise LinkError(f"the board sent {len(part)} of {count} bytes of an output", where=self._stream.name)
+                raise LinkError(f"the board sent {len(part)} of {count} bytes of an output", where=self.name)
             parts.append(part)
         return b"".join(parts)
+
+    def about(self) -> About:
+        """Firmware and chip.
+
+        Raises:
+            LinkError: The board does not answer.
+        """
+        return read_about(self.request(protocol.ABOUT, b""), self.name)
+
+    def heartbeat(self) -> Heartbeat:
+        """How the board fares.
+
+        Raises:
+            LinkError: The board does not answer.
+        """
+        return read_heartbeat(self.request(protocol.HEARTBEAT, b""), self.name)
+
+    def reset_cause(self) -> ResetCause:
+        """Why the board started last.
+
+        Raises:
+            LinkError: The board does not answer.
+        """
+        return read_reset_cause(self.request(protocol.RESET_CAUSE, b""), self.name)
+
+    def parameter(self, name: str, value: int | None = None) -> int:
+        """Reads a parameter, after setting it if there is a `value`; the board forgets it when it restarts.
+
+        Args:
+            name: `marker` (the marker pin follows inferences) or `sleep` (the core sleeps between requests); 1 at
+                first.
+
+        Raises:
+            UsageError: No such parameter.
+            LinkError: The board does not answer.
+        """
+        if name not in _PARAMETERS:
+            raise UsageError(f"a board has no parameter {name!r}", cure=f"There are {' and '.join(_PARAMETERS)}")
+        index = bytes([_PARAMETERS.index(name)])
+        reply = self.request(protocol.PARAMETER, index if value is None else index + struct.pack("<I", value))
+        return int.from_bytes(reply[:4], "little")
+
+    def reboot(self, *, into_update: bool = False, timeout_s: float = 10.0) -> Identity:
+        """Restarts the board and waits until it answers; returns what it then says.
+
+        Args:
+            into_update: Start the image that was just sent. It is on trial, and another restart would end that; so the
+                board restarts once, also when it is asked again because its reply was lost.
+            timeout_s: For the restart.
+
+        Raises:
+            LinkError: It does not answer within `timeout_s`.
+        """
+        if into_update:
+            with contextlib.suppress(LinkError):  # a lost reply: whether it has restarted shows afterwards
+                self.request(protocol.UPDATE, bytes([protocol.UPDATE_RESTART]))
+        else:
+            self.request(protocol.REBOOT, b"")
+        self._stream.reopen(timeout_s)
+        self.identity = self._describe(self._shake_hands(timeout_s))
+        return self.identity
+
+    def take_rows(self) -> list[RowPiece]:
+        """What a traced run sent of its watched rows, since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
 
     def _describe(self, found: Identification) -> Identity:
         return Identity(
@@ -200,8 +287,8 @@ class Device:
         )
 
     def _tensor(self, kind: int, index: int) -> TensorInfo:
-        payload = self._request(protocol.DESCRIBE, bytes([kind, index]))
-        return protocol.read_tensor_info(payload, self._stream.name)
+        payload = self.request(protocol.DESCRIBE, bytes([kind, index]))
+        return protocol.read_tensor_info(payload, self.name)
 
     def _shake_hands(self, timeout_s: float) -> Identification:
         """Knocks until the board answers: it may be in reset, or in the middle of someone else's frame."""
@@ -210,7 +297,7 @@ class Device:
             reply = self._ask(protocol.IDENTIFY, b"", min(deadline, time.monotonic() + _KNOCK_S), hurry=True)
             if reply is not None:
                 payload = self._checked(protocol.IDENTIFY, reply)
-                return protocol.read_identification(payload, self._stream.name)
+                return protocol.read_identification(payload, self.name)
             if time.monotonic() >= deadline:
                 raise self._silence("the board does not answer", timeout_s)
 
@@ -222,16 +309,36 @@ class Device:
         else:
             cure = "Check the port's name, the cable and that the firmware is flashed; then reset the board"
             problem += f" within {timeout_s:g} s: not one byte came"
-        return LinkError(problem, where=self._stream.name, cure=cure)
+        return LinkError(problem, where=self.name, cure=cure)
 
-    def _request(self, command: int, payload: bytes, *, timeout_s: float = _REPLY_S) -> bytes:
-        """Sends until answered, under one sequence number: a run whose answer was lost is not run twice."""
+    def request(self, command: int, payload: bytes, *, timeout_s: float = _REPLY_S) -> bytes:
+        """Sends until answered, under one sequence number: a run whose answer was lost is not run twice.
+
+        Args:
+            command: A command of `arenite.device.protocol`.
+            payload: What it takes.
+            timeout_s: For all attempts together.
+
+        Returns:
+            The reply's payload after its status.
+
+        Raises:
+            LinkError: No answer comes within `timeout_s`, or the board refuses.
+            MemoryDamageError: A run damaged a guard word.
+        """
         self._sequence = self._sequence % 255 + 1
-        for _ in range(_ATTEMPTS):
-            reply = self._ask(command, payload, time.monotonic() + timeout_s)
+        start = time.monotonic()
+        deadline, wait_s, attempts, in_vain = start + timeout_s, _AGAIN_S, 0, 0
+        while attempts == 0 or (time.monotonic() < deadline and in_vain < _MOST_IN_VAIN):
+            asked = time.monotonic()
+            reply = self._ask(command, payload, min(deadline, asked + wait_s))
             if reply is not None:
                 return self._checked(command, reply)
-        raise self._silence(f"no answer to `{_NAMES[command]}` after {_ATTEMPTS} attempts", timeout_s)
+            # A stream that knows that nothing can come says so at once.
+            in_vain += time.monotonic() - asked < wait_s / 2
+            wait_s *= 2
+            attempts += 1
+        raise self._silence(f"no answer to `{protocol.NAMES[command]}` after {attempts} attempts", timeout_s)
 
     def _ask(self, command: int, payload: bytes, deadline: float, hurry: bool = False) -> Frame | None:
         self._stream.write(protocol.encode_frame(Frame(command, self._sequence, payload)))
@@ -242,17 +349,24 @@ class Device:
             for frame in self._reader.feed(data):
                 if frame.command == command | protocol.REPLY and frame.sequence == self._sequence:
                     return frame
-                if frame.command == protocol.BANNER:
+                if frame.command == protocol.ROW:
+                    self._rows.append(read_row_piece(frame.payload, self.name))
+                elif frame.command == protocol.BANNER:
                     if hurry:
                         return None
                     raise self._restarted(command)
         return None
 
     def _restarted(self, command: int) -> LinkError:
-        problem = f"the board restarted during `{_NAMES[command]}`"
-        return LinkError(
-            problem, where=self._stream.name, cure="Check its supply and watchdog, and open the link again"
-        )
+        problem = f"the board restarted during `{protocol.NAMES[command]}`"
+        cure = "Check its supply and watchdog, and open the link again"
+        reply = self._ask(protocol.RESET_CAUSE, b"", time.monotonic() + _AGAIN_S, hurry=True)
+        if reply is not None and reply.payload[:1] == b"\0":
+            found = read_reset_cause(reply.payload[1:], self.name)
+            if found.fault is not None:
+                problem += f": {found.cause}, {found.fault}"
+                cure = "Look at that address in the firmware's ELF file: arm-none-eabi-addr2line -e build/firmware.elf"
+        return LinkError(problem, where=self.name, cure=cure)
 
     def _checked(self, command: int, reply: Frame) -> bytes:
         status = reply.payload[0] if reply.payload else None
@@ -262,19 +376,19 @@ class Device:
             raise self._damage(reply.payload[1:])
         text = protocol.STATUS_TEXT.get(status, "unknown") if status is not None else "an empty reply"
         raise LinkError(
-            f"the board refused `{_NAMES[command]}`: {text} (status {status})",
-            where=self._stream.name,
+            f"the board refused `{protocol.NAMES[command]}`: {text} (status {status})",
+            where=self.name,
             cure="Load every input before each run, and read outputs before the next load",
         )
 
     def _damage(self, payload: bytes) -> MemoryDamageError:
-        guard, layer, step = protocol.read_damage(payload, self._stream.name)
+        guard, layer, step = protocol.read_damage(payload, self.name)
         return MemoryDamageError(
             f"{protocol.STATUS_TEXT[protocol.DAMAGED]}: guard {guard} is damaged after step {step}, by layer {layer}",
             guard=guard,
             layer=layer,
             step=step,
-            where=self._stream.name,
+            where=self.name,
             cure="Let `arenite verify` name the operator",
         )
 

@@ -62,6 +62,9 @@ class _LibraryStream:
         self._arrived.clear()
         return data
 
+    def reopen(self, timeout_s: float) -> None:
+        """The library is never away."""
+
     def close(self) -> None:
         """The library stays loaded: a process cannot unload it safely."""
 

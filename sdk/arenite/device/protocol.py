@@ -16,22 +16,33 @@ from dataclasses import dataclass
 from arenite.errors import LinkError
 
 __all__ = [
+    "ABOUT",
     "BANNER",
     "DAMAGED",
     "DESCRIBE",
     "Frame",
     "FrameReader",
+    "HEARTBEAT",
     "IDENTIFY",
     "Identification",
+    "LAYERS",
     "LOAD",
     "MAX_PAYLOAD",
+    "NAMES",
+    "PARAMETER",
     "PROTOCOL_VERSION",
     "READ",
+    "REBOOT",
     "REPLY",
+    "RESET_CAUSE",
+    "ROW",
     "RUN",
     "SELECT",
     "STATUS_TEXT",
+    "TRACE",
     "TensorInfo",
+    "UPDATE",
+    "UPDATE_RESTART",
     "decode_frame",
     "encode_frame",
     "read_damage",
@@ -39,11 +50,29 @@ __all__ = [
     "read_tensor_info",
 ]
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 _LEAST_PAYLOAD = 64
 MAX_PAYLOAD = 1032
 IDENTIFY, DESCRIBE, LOAD, RUN, READ, SELECT = 1, 2, 3, 4, 5, 6
-REPLY, BANNER = 0x80, 0xFF
+ABOUT, TRACE, LAYERS, HEARTBEAT, RESET_CAUSE, PARAMETER, REBOOT, UPDATE = 7, 8, 9, 10, 11, 12, 13, 14
+REPLY, ROW, BANNER = 0x80, 0xFE, 0xFF
+UPDATE_RESTART = 5  # an operation of UPDATE
+NAMES = {
+    IDENTIFY: "identify",
+    DESCRIBE: "describe",
+    LOAD: "load",
+    RUN: "run",
+    READ: "read",
+    SELECT: "select",
+    ABOUT: "about",
+    TRACE: "trace",
+    LAYERS: "layers",
+    HEARTBEAT: "heartbeat",
+    RESET_CAUSE: "reset cause",
+    PARAMETER: "parameter",
+    REBOOT: "reboot",
+    UPDATE: "update",
+}
 DAMAGED = 7
 STATUS_TEXT = {
     0: "ok",
@@ -54,9 +83,10 @@ STATUS_TEXT = {
     5: "an input is not loaded whole",
     6: "no run since the last load",
     7: "the run wrote past the end of a block of the arena",
+    8: "a value that this model or this firmware does not allow",
 }
 _UNITS = ("none", "cycles", "instructions", "ticks")
-_DTYPES = ("int8", "uint8", "int16", "int32", "float32")
+_DTYPES = ("int8", "uint8", "int16", "int32", "float32", "bool")
 _SAME_VERSION = "Build and flash the firmware with this version of Arenite"
 _MAGIC = b"Ar"
 _HEADER = struct.Struct("<2sBBH")

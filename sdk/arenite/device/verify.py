@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves a built bundle: runs its golden vectors over the serial port and compares every output byte."""
+"""Proves a built bundle: runs its golden vectors over the serial port and compares every output byte.
+
+On a difference it names the first layer that is not as the reference kernels have it.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from arenite._manifest import read_manifest
 from arenite.device.client import Device, Identity, RunResult, open_device
 from arenite.device.emulators import EMULATORS, EmulatedBoard, start_emulator
+from arenite.device.first_layer import LayerDifference, ReferenceModel, first_wrong_layer
 from arenite.device.host_runner import HostBoard
 from arenite.device.target import read_target
-from arenite.errors import LinkError, MemoryDamageError, UsageError
+from arenite.device.tracing import run_once
+from arenite.errors import LinkError, MemoryDamageError, MissingToolError, UsageError
 from arenite.progress import Progress, silent
+from arenite.reference import reference_available
 
-__all__ = ["FirstDifference", "ModelProof", "VerifyReport", "verify"]
+__all__ = ["FirstDifference", "ModelProof", "VerifyReport", "check_board", "connect", "verify"]
 
-_RUN_S = 900.0
 _FLASH = "Build and flash this bundle, or give the right one"
 
 
@@ -52,6 +60,9 @@ class ModelProof:
     instructions: int | None
     counter: int | None
     stack_peak_bytes: int | None
+    random_vectors: int = 0
+    layers_checked: int = 0
+    first_layer: LayerDifference | None = None
 
 
 @dataclass(frozen=True)
@@ -59,8 +70,14 @@ class VerifyReport:
     """What came of a verification.
 
     Attributes:
-        identical: Every output byte of every vector of every model is as expected.
-        vectors: Vectors that were compared, of all models.
+        same_build: The board runs the very firmware of the bundle's build folder; None where that does not say which.
+        identical: Every output byte of every vector of every model is as expected, and for the first vector the rows of
+            every layer that was compared.
+        vectors: Vectors that were compared, of all models, `random_vectors` among them.
+        layers_checked: Layers whose rows were compared, of all models; 0 where the reference kernels are not installed
+            or the bundle is of an older version.
+        first_layer: Of the first model that has one, the first layer that differs, for the vector of `first_difference`
+            or, where all outputs are right, for the first.
         instructions: Instructions of one inference, that of the first vector, of each model; None where they cannot be
             counted.
         first_difference: Of the first model that has one.
@@ -84,35 +101,78 @@ class VerifyReport:
     counter_unit: str
     stack_peak_bytes: int | None
     models: tuple[ModelProof, ...]
+    random_vectors: int = 0
+    layers_checked: int = 0
+    first_layer: LayerDifference | None = None
+    same_build: bool | None = None
 
 
-def verify(bundle_dir: Path, on: str = "emulator", progress: Progress | None = None) -> VerifyReport:
+@dataclass
+class _Limits:
+    """What is asked for beside the golden vectors, and how long it all may take."""
+
+    random: int
+    seed: int
+    deadline: float
+
+    def left_s(self) -> float:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            cure = "Give a longer --timeout if the board is only slow; else look at its reset cause and heartbeat"
+            raise LinkError("the verification did not end in time", cure=cure)
+        return left
+
+
+def verify(
+    bundle_dir: Path,
+    on: str = "emulator",
+    progress: Progress | None = None,
+    *,
+    random: int = 0,
+    seed: int = 0,
+    timeout_s: float = 3600.0,
+    baud: int | None = None,
+) -> VerifyReport:
     """Runs the golden vectors of a built bundle, model after model, and compares every output byte.
+
+    The bundle's own vectors are the contract's and random ones; `random` adds others, whose outputs the reference
+    kernels give now.
 
     Args:
         bundle_dir: A built bundle.
         on: `emulator` (the fastest that is installed), `unicorn`, `qemu`, or the pyserial URL of a board.
             A bundle for the board `host` runs in this process.
         progress: Told of each vector.
+        random: Random vectors of each model, beside the bundle's.
+        seed: Of these.
+        timeout_s: For everything: a board that hangs is named then.
+        baud: Rate of a real port; None takes the board's.
 
     Raises:
         UsageError: The folder is no bundle, was not built, or its vectors are damaged.
-        MissingToolError: The emulator or pyserial is not installed.
+        MissingToolError: The emulator, pyserial or, for random vectors, tflite-micro is not installed.
         LinkError: The board does not answer, or holds another model.
         MemoryDamageError: The bundle is a validation build, and a kernel wrote past the end of a block of the arena.
     """
     bundle_dir = Path(bundle_dir)
     manifest = read_manifest(bundle_dir)
-    _check_vectors(manifest, bundle_dir)
-    with _connect(bundle_dir, on) as (device, board):
-        _check_count(device, manifest)
-        total = sum(model["vectors"]["count"] for model in manifest["models"])
+    _check_application(manifest, bundle_dir)
+    if random < 1:
+        _check_vectors(manifest, bundle_dir)
+    elif not reference_available():
+        cure = "Run pip install 'arenite[firmware]'"
+        raise MissingToolError("random vectors need the package tflite-micro", cure=cure)
+    limits = _Limits(random, seed, time.monotonic() + timeout_s)
+    with connect(bundle_dir, on, baud) as (device, board):
+        check_board(device, manifest)
+        total = sum(model["vectors"]["count"] + random for model in manifest["models"])
         with (progress or silent()).step(f"verify on {board.name if board else on}", total) as step:
             proofs = [
-                _prove(bundle_dir, manifest["models"], index, device, board, step.advance)
+                _prove(bundle_dir, manifest["models"], index, device, board, limits, step.advance)
                 for index in range(len(manifest["models"]))
             ]
-        return _report(device.identity, board, proofs)
+        built = read_target(bundle_dir).build_id
+        return _report(device.identity, board, proofs, device.about().build_id == built if built else None)
 
 
 def _prove(
@@ -121,6 +181,7 @@ def _prove(
     index: int,
     device: Device,
     board: EmulatedBoard | None,
+    limits: _Limits,
     advance: Callable[[], None],
 ) -> ModelProof:
     """Selects a model and runs its vectors."""
@@ -128,30 +189,75 @@ def _prove(
     identity = device.select(index)
     _check_identity(identity, model, device)
     results: list[RunResult] = []
-    first = None
-    for number, (inputs, expected) in enumerate(_read_vectors(bundle_dir, model, identity)):
+    first, layer, checked = None, None, 0
+    golden = _read_vectors(bundle_dir, model, identity)
+    vectors = [*golden, *_random_vectors(bundle_dir, model, limits, golden)]
+    remembers = _remembers(model)
+    for number, (inputs, expected) in enumerate(vectors):
         try:
-            results.append(_run(device, inputs))
+            results.append(run_once(device, inputs, limits.left_s()))
         except MemoryDamageError as damage:
             raise _named(damage, model, number) from damage
-        first = first or _compare(device, index, number, expected)
+        if first is None:
+            first = _compare(device, index, number, expected)
+            # What is wrong inside need not reach an output: of the first vector every layer is compared.
+            # One that remembers is compared at its start, and then brought back to where it was.
+            if layer is None and (number == 0 or (first is not None and not remembers)):
+                checked, layer = _check_layers(bundle_dir, model, device, inputs, limits)
+                if remembers:
+                    device.select(index)
+                    run_once(device, inputs, limits.left_s())
         advance()
     run = results[0]
     counts = identity.counter_unit == "instructions"
     return ModelProof(
         name=model["name"],
         symbol=model["symbol"],
-        identical=first is None,
+        identical=first is None and layer is None,
         vectors=len(results),
         authority=str(model["vectors"].get("authority", "unknown")),
         first_difference=first,
         instructions=board.instructions(run) if board else (run.counter if counts else None),
         counter=run.counter if identity.counter_unit != "none" else None,
         stack_peak_bytes=max(result.stack_peak_bytes for result in results) or None,
+        random_vectors=limits.random,
+        layers_checked=checked,
+        first_layer=layer,
     )
 
 
-def _report(identity: Identity, board: EmulatedBoard | None, proofs: list[ModelProof]) -> VerifyReport:
+def _check_layers(
+    bundle_dir: Path, model: dict[str, Any], device: Device, inputs: list[bytes], limits: _Limits
+) -> tuple[int, LayerDifference | None]:
+    """How many layers were compared, and the first that is wrong."""
+    if not ReferenceModel.usable(model):
+        return 0, None
+    reference = ReferenceModel(bundle_dir, model)
+    wrong = first_wrong_layer(device, reference, model["layers"], inputs, limits.left_s())
+    return sum(layer["tensor"] is not None for layer in model["layers"]), wrong
+
+
+def _remembers(model: dict[str, Any]) -> bool:
+    """Whether its runs depend on those before."""
+    return any(region["holds"] == "state" for region in model.get("regions", ()))
+
+
+def _random_vectors(
+    bundle_dir: Path, model: dict[str, Any], limits: _Limits, golden: list[tuple[list[bytes], list[bytes]]]
+) -> list[tuple[list[bytes], list[bytes]]]:
+    if limits.random < 1:
+        return []
+    reference = ReferenceModel(bundle_dir, model)
+    generator = np.random.default_rng(limits.seed)
+    inputs = [reference.random_inputs(generator) for _ in range(limits.random)]
+    before = [data for data, _ in golden] if _remembers(model) else []
+    found = reference.outputs([*before, *inputs])[len(before) :]
+    return [(data, outputs) for data, outputs in zip(inputs, found, strict=True)]
+
+
+def _report(
+    identity: Identity, board: EmulatedBoard | None, proofs: list[ModelProof], same_build: bool | None
+) -> VerifyReport:
     stacks = [proof.stack_peak_bytes for proof in proofs if proof.stack_peak_bytes is not None]
     return VerifyReport(
         identical=all(proof.identical for proof in proofs),
@@ -166,6 +272,10 @@ def _report(identity: Identity, board: EmulatedBoard | None, proofs: list[ModelP
         counter_unit=identity.counter_unit,
         stack_peak_bytes=max(stacks, default=None),
         models=tuple(proofs),
+        random_vectors=sum(proof.random_vectors for proof in proofs),
+        layers_checked=sum(proof.layers_checked for proof in proofs),
+        first_layer=next((proof.first_layer for proof in proofs if not proof.identical), None),
+        same_build=same_build,
     )
 
 
@@ -175,24 +285,21 @@ def _sum(counts: list[int | None]) -> int | None:
 
 
 @contextmanager
-def _connect(bundle_dir: Path, on: str) -> Iterator[tuple[Device, EmulatedBoard | None]]:
+def connect(
+    bundle_dir: Path, on: str, baud: int | None = None
+) -> Iterator[tuple[Device, EmulatedBoard | None]]:
+    """The board of a built bundle, running: an emulator, or, with None for it, the board at a port."""
+    target = read_target(bundle_dir)
     if on != "emulator" and on not in EMULATORS:
-        with open_device(on) as device:
+        with open_device(on, baud=baud or int(target.uart["baud"])) as device:
             yield device, None
         return
-    target = read_target(bundle_dir)
     if target.architecture == "host":
         board: EmulatedBoard = HostBoard(target)
     else:
         board = start_emulator(bundle_dir, None if on == "emulator" else on)
     with closing(board), open_device(board.stream, timeout_s=30.0) as device:
         yield device, board
-
-
-def _run(device: Device, inputs: list[bytes]) -> RunResult:
-    for index, data in enumerate(inputs):
-        device.load(index, data)
-    return device.run(timeout_s=_RUN_S)
 
 
 def _named(damage: MemoryDamageError, model: dict[str, Any], vector: int) -> MemoryDamageError:
@@ -221,6 +328,13 @@ def _compare(device: Device, model: int, vector: int, expected: list[bytes]) -> 
     return None
 
 
+def _check_application(manifest: dict[str, Any], bundle_dir: Path) -> None:
+    if manifest.get("benchmark"):
+        cure = "Bundle it again without --app to verify it: kernels, schedule and weights are the same"
+        problem = "this firmware speaks the protocol of MLPerf Tiny and not the serial link"
+        raise UsageError(problem, where=str(bundle_dir), cure=cure)
+
+
 def _check_vectors(manifest: dict[str, Any], bundle_dir: Path) -> None:
     for model in manifest["models"]:
         if model["vectors"]["count"] < 1:
@@ -229,7 +343,12 @@ def _check_vectors(manifest: dict[str, Any], bundle_dir: Path) -> None:
             raise UsageError(problem, where=str(bundle_dir), cure=cure)
 
 
-def _check_count(device: Device, manifest: dict[str, Any]) -> None:
+def check_board(device: Device, manifest: dict[str, Any]) -> None:
+    """Whether a board holds as many models as a bundle.
+
+    Raises:
+        LinkError: It does not.
+    """
     found, wanted = device.identity.models, len(manifest["models"])
     if found != wanted:
         problem = f"the board runs other firmware: it holds {found} models, this bundle {wanted}"

@@ -77,7 +77,8 @@ class Aot:
             np.copyto(copy, view)
 
     def reset(self) -> None:
-        """Nothing to do: no operator with state has a kernel."""
+        """Put what the model remembers back to its start."""
+        self._model.reset()
 
 
 def _shaped(view: Array, graph: Graph, index: int) -> Array:

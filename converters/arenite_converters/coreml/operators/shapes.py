@@ -67,7 +67,12 @@ def _gather(x: Array, indices: Array, axis: Any = 0, batch_dims: Any = 0, valida
 
 
 def _topk(
-    x: Array, k: Any = 1, axis: Any = -1, ascending: Any = False, sort: Any = True, return_indices: Any = True,
+    x: Array,
+    k: Any = 1,
+    axis: Any = -1,
+    ascending: Any = False,
+    sort: Any = True,
+    return_indices: Any = True,
     output_indices_dtype: str = "int32",
 ) -> tuple[Array, ...]:
     order = np.argsort(x if ascending else -x, axis=int(axis), kind="stable")

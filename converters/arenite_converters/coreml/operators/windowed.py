@@ -138,9 +138,7 @@ def _kept(whole: list[int], wanted: list[int] | None, pad: Array | None) -> Iter
 
 def _whole_windows(x: Array, kernel: Sequence[int], strides: Any, pads: Pads) -> Pads:
     """Padding behind, so that a window that begins inside the input counts (ceil mode)."""
-    return [
-        (0, max(0, -(x.shape[2 + i] + sum(pads[i]) - k) % int(strides[i]))) for i, k in enumerate(kernel)
-    ]
+    return [(0, max(0, -(x.shape[2 + i] + sum(pads[i]) - k) % int(strides[i]))) for i, k in enumerate(kernel)]
 
 
 def _pool(fill: float, reduce: Callable[[Array, Array], Array]) -> Callable[..., Array]:

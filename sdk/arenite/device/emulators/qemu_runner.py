@@ -128,6 +128,9 @@ class _SocketStream:
             raise self._lost()
         return data
 
+    def reopen(self, timeout_s: float) -> None:
+        """QEMU keeps the socket over a reset."""
+
     def close(self) -> None:
         """Closes the socket."""
         self._connection.close()

@@ -24,6 +24,7 @@ _SLICE_INSTRUCTIONS = 50_000_000
 _SLICE_US = 500_000
 _IDLE_POLLS = 8  # firmware that does not sleep and found no byte this often in a row waits for us
 _SYSTEM_CONTROL = 0xE000E000
+_AIRCR, _RESET_REQUEST = 0xE000ED0C, 0x05FA0004
 _PLIC_BYTES = 0x400000
 _NEVER = 0xFFFFFFFE
 
@@ -39,6 +40,7 @@ class UnicornBoard:
     def __init__(self, target: Target) -> None:
         self._unicorn = _import_unicorn()
         self._target = target
+        self._reset_asked = False
         self.name = f"unicorn {importlib.metadata.version('unicorn')}"
         self._engine = _make_engine(self._unicorn, target)
         segments = read_segments(target.image)
@@ -75,6 +77,10 @@ class UnicornBoard:
         except self._unicorn.UcError as error:
             raise self._fault(str(error)) from error
         self._pc = self._program_counter()
+        if self._reset_asked:
+            self._reset_asked = False
+            self._pc = self._start_address()
+            return False
         if self._counter is not None:
             sliced = self._counter.stopped
         else:
@@ -98,8 +104,16 @@ class UnicornBoard:
             self._engine.mem_map(region["origin"], -(-region["length"] // _PAGE) * _PAGE)
         if self._target.architecture == "cortex-m":
             self._engine.mem_map(_SYSTEM_CONTROL, _PAGE)
+            hook = self._unicorn.UC_HOOK_MEM_WRITE
+            self._engine.hook_add(hook, self._system_control_written, begin=_AIRCR, end=_AIRCR + 3)
         for segment in segments:
             self._engine.mem_write(segment.address, segment.data)
+
+    def _system_control_written(self, engine: Any, access: int, address: int, size: int, value: int, user: Any) -> None:
+        """The firmware asks for a reset of the core."""
+        if address == _AIRCR and value == _RESET_REQUEST:
+            self._reset_asked = True
+            self.stop()
 
     def _count_instructions(self, segments: list[Segment]) -> BlockCounter | None:
         library = BlockCounter.load()
@@ -170,6 +184,9 @@ class _Serial:
                 self.from_board.clear()
                 return data
 
+    def reopen(self, timeout_s: float) -> None:
+        """The wire is never away."""
+
     def close(self) -> None:
         """Nothing to free."""
 
@@ -228,6 +245,32 @@ def _uart_16550(serial: _Serial) -> tuple[_Read, _Write]:
     return read, write
 
 
+def _nrf_uart(serial: _Serial) -> tuple[_Read, _Write]:
+    def read(offset: int) -> int:
+        if offset == 0x518:
+            return serial.receive()
+        return int(serial.ready()) if offset == 0x108 else int(offset == 0x11C)
+
+    def write(offset: int, value: int) -> None:
+        if offset == 0x51C:
+            serial.send(value)
+
+    return read, write
+
+
+def _stm32_v1_uart(serial: _Serial) -> tuple[_Read, _Write]:
+    def read(offset: int) -> int:
+        if offset == 4:
+            return serial.receive()
+        return (0xC0 | int(serial.ready()) << 5) if offset == 0 else 0
+
+    def write(offset: int, value: int) -> None:
+        if offset == 4:
+            serial.send(value)
+
+    return read, write
+
+
 def _cmsdk_clock(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, tuple[_Read, _Write]]:
     def fine(offset: int) -> int:
         return 0xFFFFFFFF - (ticks() & 0xFFFFFFFF) if offset == 4 else 0
@@ -245,12 +288,27 @@ def _mtime_clock(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, t
     return {clock["base"]: (read, _ignore)}
 
 
+def _register_clock(register: int) -> Callable[..., dict[int, tuple[_Read, _Write]]]:
+    """A timer whose register at this offset is the count, in 32 bits."""
+
+    def make(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, tuple[_Read, _Write]]:
+        return {clock["base"]: (lambda offset: ticks() & 0xFFFFFFFF if offset == register else 0, _ignore)}
+
+    return make
+
+
 def _no_clock(clock: dict[str, Any], ticks: Callable[[], int]) -> dict[int, tuple[_Read, _Write]]:
     return {}
 
 
-_UARTS = {"cmsdk": _cmsdk_uart, "16550": _uart_16550}
-_CLOCKS = {"cmsdk": _cmsdk_clock, "mtime": _mtime_clock, "none": _no_clock}
+_UARTS = {"cmsdk": _cmsdk_uart, "16550": _uart_16550, "nrf": _nrf_uart, "stm32-v1": _stm32_v1_uart}
+_CLOCKS = {
+    "cmsdk": _cmsdk_clock,
+    "mtime": _mtime_clock,
+    "nrf": _register_clock(0x540),
+    "stm32-tim": _register_clock(0x24),
+    "none": _no_clock,
+}
 
 
 def _ignore(offset: int, value: int) -> None:

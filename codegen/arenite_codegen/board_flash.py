@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How firmware gets into a board: the tables `[flash]` and `[update]` of a `board.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from arenite_codegen.board_table import Table
+
+__all__ = ["Flashing", "PAYLOAD_AT", "UpdateSlots", "read_flashing", "read_update_slots"]
+
+_METHODS = ("esptool", "stm32loader", "uf2", "command")
+PAYLOAD_AT = 1024
+"""From a slot's start to its payload: UPDATE_PAYLOAD_AT of update.h."""
+_DRIVERS = ("memory",)
+_FAMILIES = ("F0", "F1", "F3", "F4", "F7", "G0", "H7", "L0", "L4", "WL")
+
+
+@dataclass(frozen=True)
+class Flashing:
+    """How a board is flashed.
+
+    Attributes:
+        method: `esptool`, `stm32loader`, `uf2` or `command`.
+        chip: What the chip says of itself: esptool's name of it (`esp32c3`), the product id of an STM32 (`0x413`), the
+            board id in a UF2 drive's INFO_UF2.TXT. Empty with `command`.
+        family: An STM32's family, by which the size of its flash is found (`F4`); the family id of UF2 (`0xe48bff56`).
+        size_bytes: The least flash that the board's chip has.
+        offset: esptool: where in the chip's flash the board's first flash region starts.
+        command: Program and arguments; `{elf}`, `{bin}` and `{port}` stand for files and port.
+    """
+
+    method: str
+    chip: str = ""
+    family: str = ""
+    size_bytes: int = 0
+    offset: int = 0
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UpdateSlots:
+    """Where images of updates lie: two slots of `slot_bytes`, erased by sectors, written in units of `write_bytes`."""
+
+    slots: tuple[int, int]
+    slot_bytes: int
+    sector_bytes: int
+    write_bytes: int
+    driver: str
+
+
+def read_flashing(table: Table) -> Flashing:
+    """Reads `[flash]`; `table.end` is left to the caller.
+
+    Raises:
+        UsageError: A field is missing, unknown or out of range.
+    """
+    method = table.choice("method", _METHODS)
+    if method == "command":
+        command = table.strings("command")
+        if not command:
+            raise table.fail("command", "must be a program and its arguments")
+        return Flashing(method, command=command)
+    chip = table.word("chip")
+    size_bytes = table.number("size_bytes", 1024, 1 << 30)
+    if method == "esptool":
+        return Flashing(method, chip, size_bytes=size_bytes, offset=table.number("offset", 0, 1 << 30, 0))
+    if method == "stm32loader":
+        _hexadecimal(table, "chip", chip)
+        return Flashing(method, chip.lower(), table.choice("family", _FAMILIES), size_bytes)
+    family = table.word("family")
+    _hexadecimal(table, "family", family)
+    return Flashing(method, chip, family.lower(), size_bytes)
+
+
+def read_update_slots(table: Table) -> UpdateSlots:
+    """Reads `[update]`; `table.end` is left to the caller.
+
+    Raises:
+        UsageError: A field is missing, unknown or out of range.
+    """
+    slots = table.take("slots", list)
+    if len(slots) != 2 or not all(type(at) is int and 0 <= at <= 0xFFFFFFFF for at in slots):
+        raise table.fail("slots", f"must be the addresses of two slots, not {slots!r}")
+    found = UpdateSlots(
+        slots=(slots[0], slots[1]),
+        slot_bytes=table.number("slot_bytes", 4096, 1 << 28),
+        sector_bytes=table.number("sector_bytes", 128, 1 << 20),
+        write_bytes=table.number("write_bytes", 4, 32),
+        driver=table.choice("driver", _DRIVERS),
+    )
+    if found.write_bytes & (found.write_bytes - 1):
+        raise table.fail("write_bytes", f"must be a power of two, not {found.write_bytes}")
+    if any(number % max(found.sector_bytes, PAYLOAD_AT) for number in (*found.slots, found.slot_bytes)):
+        raise table.fail("slots", f"and `slot_bytes` must be multiples of a sector and of {PAYLOAD_AT}")
+    return found
+
+
+def _hexadecimal(table: Table, key: str, text: str) -> None:
+    try:
+        if not 0 <= int(text, 16) <= 0xFFFFFFFF:
+            raise ValueError
+    except ValueError:
+        raise table.fail(key, f"must be a hexadecimal number such as '0x413', not {text!r}") from None

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No network takes more instructions than it did: exact counts on emulated boards.
+
+The counts belong to the compilers named; docs/kernels.md has them beside those of TFLM.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arenite.device import verify
+from arenite.errors import MissingToolError
+from arenite_codegen import bundle
+from arenite_codegen.build import build
+
+KWS, IC = "mlperf_tiny/kws_ref_model.tflite", "mlperf_tiny/pretrainedResnet_quant.tflite"
+HELIUM, RISCV = "qemu-mps3-an547", "qemu-riscv32"
+COMPILERS = {HELIUM: "arm-none-eabi-gcc 12.2.1", RISCV: "riscv64-unknown-elf-gcc 12.2.0"}
+CEILINGS = {
+    (HELIUM, KWS): 1_080_000,
+    (HELIUM, IC): 3_030_000,
+    (RISCV, KWS): 15_900_000,
+    (RISCV, IC): 49_000_000,
+}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(("board", "name"), CEILINGS)
+def test_instructions_stay_below_their_ceiling(shared_data: Path, tmp_path: Path, board: str, name: str) -> None:
+    bundle(shared_data / name, board, tmp_path / "b", vectors=1)
+    try:
+        report = build(tmp_path / "b", "gcc")
+        proof = verify(tmp_path / "b", on="qemu")
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    assert proof.identical
+    if report.toolchain != COMPILERS[board]:
+        pytest.skip(f"the ceiling is that of {COMPILERS[board]}, this is {report.toolchain}")
+    ceiling = CEILINGS[board, name]
+    assert proof.instructions is not None
+    assert 0.95 * ceiling < proof.instructions <= ceiling, "lower the ceiling with the count"

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults put into a bundle's generated C, as a bad flash, a wrong tool or an edit by hand would."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+from arenite.tflite_graph import parse_graph
+
+__all__ = ["flip_weight_byte", "swap_steps", "take_constants", "with_scale_of_channel"]
+
+_STEP = re.compile(r"\{(\d+), (\d+)\},")
+
+
+def flip_weight_byte(bundle: Path, layer: int, byte: int = 0) -> None:
+    """Inverts the bits of one weight of a layer."""
+    _change_word(bundle, _word(bundle, layer, "weights") + byte // 4, 0xFF << byte % 4 * 8)
+
+
+def with_scale_of_channel(model: bytes, operator: int, channel: int, factor: float) -> bytes:
+    """A model whose multiplier of one channel of a convolution is another; all else is the same."""
+    graph = parse_graph(model)
+    content = bytearray(model)
+    for index in graph.operators[operator].inputs[1:3]:
+        quantisation = graph.tensors[index].quantisation
+        assert quantisation is not None
+        old = struct.pack("<f", quantisation.scales[channel])
+        assert content.count(old) == 1
+        at = content.index(old)
+        content[at : at + 4] = struct.pack("<f", quantisation.scales[channel] * factor)
+    return bytes(content)
+
+
+def take_constants(bundle: Path, other: Path) -> None:
+    """Gives a bundle the generated C of another one of the same network, under its own digest."""
+    own, foreign = ((folder / "model" / "model.c").read_text() for folder in (bundle, other))
+    digest = re.compile(r"sha256\[32\] = \{.*?\};", re.DOTALL)
+    kept = digest.search(own)
+    assert kept is not None
+    (bundle / "model" / "model.c").write_text(digest.sub(kept[0], foreign))
+    (bundle / "model" / "weights.c").write_text((other / "model" / "weights.c").read_text())
+
+
+def swap_steps(bundle: Path, producer: int, consumer: int) -> None:
+    """Lets a row be read before it is made: swaps two neighbours in the row schedule, in the middle of it."""
+    path = bundle / "model" / "model.c"
+    text = path.read_text()
+    start = text.index("steps[] = {")
+    stop = text.index("};", start)
+    entries = _STEP.findall(text[start:stop])
+    pairs = [
+        i
+        for i in range(len(entries) - 1)
+        if (int(entries[i][0]), int(entries[i + 1][0])) == (producer, consumer) and entries[i][1] == "1"
+    ]
+    at = pairs[len(pairs) // 2]
+    entries[at], entries[at + 1] = entries[at + 1], entries[at]
+    body = "\n".join(f"{{{layer}, {count}}}," for layer, count in entries)
+    path.write_text(f"{text[:start]}steps[] = {{\n{body}\n{text[stop:]}")
+
+
+def _word(bundle: Path, layer: int, parameter: str) -> int:
+    """Where a layer's array starts, in words of the weights."""
+    text = (bundle / "model" / "model.c").read_text()
+    body = text[text.index(f" params_{layer} = ") :]
+    found = re.search(rf"\.{parameter} = [^\n]*_data\[(\d+)\]", body[: body.index("};")])
+    assert found is not None, f"layer {layer} has no array {parameter}"
+    return int(found[1])
+
+
+def _change_word(bundle: Path, word: int, mask: int) -> None:
+    path = bundle / "model" / "weights.c"
+    text = path.read_text()
+    start = text.rindex("= {")
+    words = list(re.finditer(r"0x[0-9a-fA-F]+", text[start:]))
+    found = words[word]
+    value = f"0x{int(found[0], 16) ^ mask:08x}"
+    path.write_text(text[: start + found.start()] + value + text[start + found.end() :])

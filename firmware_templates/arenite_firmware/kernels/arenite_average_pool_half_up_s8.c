@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arenite_average_pool_half_up_s8.h"
+
+#include <stddef.h>
+
+#include "arenite_fixed_point.h"
+
+#define MOVED 128 /* from uint8 to int8 */
+
+static int8_t window(const arenite_pool_s8_t *p, const int8_t *const *rows, int32_t begin, int32_t end,
+                     int32_t c) {
+    int32_t sum = 0, count = 0;
+    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        for (int32_t i = begin; rows[ky] != NULL && i < end; i++) {
+            sum += rows[ky][(ptrdiff_t)i * p->channels + c] + MOVED;
+            count++;
+        }
+    }
+    return (int8_t)arenite_clamp((sum + count / 2) / count - MOVED, p->act_min, p->act_max);
+}
+
+void arenite_average_pool_half_up_s8(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
+                                     int32_t *scratch) {
+    const arenite_pool_s8_t *p = (const arenite_pool_s8_t *)params;
+    (void)step;
+    (void)scratch;
+    for (int32_t x = 0; x < p->out_w; x++) {
+        int32_t begin, end;
+        arenite_pool_window(p, x, &begin, &end);
+        for (int32_t c = 0; c < p->channels; c++) {
+            *out++ = window(p, rows, begin, end, c);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BATCH_MATMUL, int8.
+ * Authority: TFLM reference_ops::BatchMatMul. */
+#ifndef ARENITE_BATCH_MATMUL_S8_H
+#define ARENITE_BATCH_MATMUL_S8_H
+
+#include "arenite_batch_matmul.h"
+
+typedef arenite_batch_matmul_t arenite_batch_matmul_s8_t;
+
+/* rows: the whole left side, the whole right side. out: columns elements, apart from both. No scratch. */
+void arenite_batch_matmul_s8(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
+                             int32_t *scratch);
+
+#endif

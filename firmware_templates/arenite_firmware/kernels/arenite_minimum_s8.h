@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MINIMUM of bytes, int8, one output row a call, with broadcasts over pixels and channels; all three tensors have one
+ * quantisation.
+ * Authority: TFLM reference_ops::MaximumMinimumBroadcastSlow. */
+#ifndef ARENITE_MINIMUM_S8_H
+#define ARENITE_MINIMUM_S8_H
+
+#include <stdint.h>
+
+#include "arenite_binary.h"
+
+typedef struct {
+    ARENITE_BINARY_STEPS;
+} arenite_minimum_s8_t;
+
+/* rows: one row of each side. out: width * channels bytes; it may start at or before a side that is not broadcast. */
+void arenite_minimum_s8(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
+                        int32_t *scratch);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arenite_real.h"
+
+#include <float.h>
+#include <string.h>
+
+#define LN2 0.69314718055994530942
+#define TERMS 13 /* 0.35^14 / 14! is below 2^-57 */
+
+/* 2^n, n from -1022 to 1023. */
+static double power_of_two(int32_t n) {
+    const uint64_t bits = (uint64_t)(n + 1023) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* exp(x), |x| below 700. */
+static double exponential(double x) {
+    const int32_t n = (int32_t)(x / LN2 + (x < 0 ? -0.5 : 0.5));
+    const double r = x - n * LN2;
+    double sum = 1.0;
+    for (int32_t i = TERMS; i > 0; i--) {
+        sum = 1.0 + sum * r / i;
+    }
+    return sum * power_of_two(n);
+}
+
+float arenite_exp(float x) {
+    if (!(x > -104.0f)) {
+        return 0.0f;
+    }
+    return x > 88.7f ? FLT_MAX : (float)exponential(x);
+}
+
+/* Below 1/16 the quotient would cancel: there the series of tanh is shorter. */
+float arenite_tanh(float x) {
+    const double a = x;
+    if (x > 10.0f || x < -10.0f) {
+        return x > 0 ? 1.0f : -1.0f;
+    }
+    if (x > -0.0625f && x < 0.0625f) {
+        const double s = a * a;
+        return (float)(a * (1.0 + s * (-1.0 / 3 + s * (2.0 / 15 + s * (-17.0 / 315 + s * 62.0 / 2835)))));
+    }
+    const double e = exponential(2.0 * a);
+    return (float)((e - 1.0) / (e + 1.0));
+}
