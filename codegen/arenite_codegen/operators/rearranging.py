@@ -238,4 +238,4 @@ def lower_unpack(context: Context) -> tuple[Layer, ...]:
     outputs = [context.graph.tensors[index] for index in context.operator.outputs]
     if len(outputs) != indices.shape[axis]:
         raise refuse(context, f"it has {len(outputs)} outputs for {indices.shape[axis]} positions")
-    return tuple(move(context, indices.take(i, axis), output=output) for i, output in enumerate(outputs))
+    return tuple(move(context, np.take(indices, [i], axis), output=output) for i, output in enumerate(outputs))
