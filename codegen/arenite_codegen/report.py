@@ -105,7 +105,7 @@ def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
     value = network.values[layer.output]
     last = layer.parts[-1].operator
     # A copy to an output comes after all operators.
-    own = [] if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
+    own: Sequence[int] = () if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
         if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:
