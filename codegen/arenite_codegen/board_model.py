@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arenite_codegen.board_flash import Flashing
+from arenite_codegen.board_flash import Flashing, UpdateSlots
 from arenite_codegen.board_hardware import Hardware
 
 __all__ = [
@@ -178,6 +178,7 @@ class Board:
             return f"emulated by {self.hardware.emulated_by}"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
     flashing: Flashing | None = None
+    update: UpdateSlots | None = None
 
     @property
     def has_fpu(self) -> bool:

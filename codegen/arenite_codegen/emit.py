@@ -22,7 +22,7 @@ from arenite_codegen.variants import Choose, Variant, portable_choice
 
 __all__ = ["Emitted", "SINGLE_SYMBOL", "emit", "table_bytes"]
 
-RUNTIME_VERSION = 3
+RUNTIME_VERSION = 4
 SINGLE_SYMBOL = "arenite_model"
 """The symbol of a model that is alone in its firmware."""
 # A place in C is one word: the region above this bit, the offset below.
@@ -71,7 +71,20 @@ def table_bytes(network: Network, schedule: Schedule, plan: Plan) -> int:
     """Flash that layers, row schedule and row table take on a 32-bit target."""
     reads = sum(len(layer.reads) for layer in network.layers)
     starts = sum(len(read.starts) for layer in network.layers for read in layer.reads)
-    return plan.table_bytes + 4 * len(schedule.steps) + 32 * len(network.layers) + 32 * reads + 2 * starts
+    return plan.table_bytes + len(packed_steps(schedule.steps)) + 32 * len(network.layers) + 32 * reads + 2 * starts
+
+
+def packed_steps(steps: Sequence[tuple[int, int]]) -> bytes:
+    """The row schedule, (layer, count) pairs, as arenite.h describes its entries."""
+    packed, before = bytearray(), 0
+    for layer, count in steps:
+        distance = layer - before
+        if -8 <= distance < 8 and count < 16:
+            packed.append((distance + 8) << 4 | count)
+        else:
+            packed += b"\0" + layer.to_bytes(2, "little") + count.to_bytes(2, "little")
+        before = layer
+    return bytes(packed)
 
 
 def emit(
@@ -111,7 +124,7 @@ def emit(
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
         "layers": layers,
         "states": states,
-        "steps": schedule.steps,
+        "steps": packed_steps(schedule.steps),
         "functions": sorted({variant.function for variant in variants}),
         "row_fed": int(network.row_fed),
         "row_table": rows.units,

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from arenite.device import verify
 from arenite.errors import MissingToolError
+from arenite_codegen import bundle
+from arenite_codegen.build import build
 from support.cortex_m import CortexMModels
 from support.graphs import random_graph
 from support.host_compiler import HostCompiler
@@ -40,3 +44,20 @@ def test_no_kernel_reads_beside_a_row(compiler: HostCompiler, prebuilt: list[Pat
     result = list(check_graphs(wanted, compiler, prebuilt, isa="dsp"))[-1]
     assert result.failures == []
     assert sum(result.compared.values()) == len(wanted)
+
+
+# Millions of instructions, a little above what arm-none-eabi-gcc 12.2 gives; TFLM with CMSIS-NN needs 7.70 and 29.86.
+CEILINGS = {"mlperf_tiny/kws_ref_model": 4.10, "mlperf_tiny/pretrainedResnet_quant": 14.95}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("name", list(CEILINGS))
+def test_instructions_stay_below_their_ceiling(name: str, shared_data: Path, tmp_path: Path) -> None:
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("counts belong to arm-none-eabi-gcc, which is not on PATH")
+    bundle(shared_data / f"{name}.tflite", "qemu-mps2-an386", tmp_path / "b", vectors=1)
+    report = build(tmp_path / "b", "gcc")
+    proof = verify(tmp_path / "b")
+    assert proof.identical
+    assert proof.instructions is not None and proof.instructions <= CEILINGS[name] * 1e6
+    assert report.stack_is_bound and proof.stack_peak_bytes <= report.stack_bytes <= 1536

@@ -380,6 +380,8 @@ def verification(report: VerifyReport) -> list[str]:
             cost = "" if model.instructions is None else f", {model.instructions:,} instructions"
             word = "identical" if model.identical else "DIFFERENT"
             lines.append(f"model      {model.symbol}: {word}, {model.vectors} vectors{cost}")
+    if report.same_build is False:
+        lines.append("build      the board runs another build than this bundle's")
     if report.layers_checked:
         lines.append(f"layers     {report.layers_checked} compared row by row, for the first vector")
     return [*lines, *_wrong_layer(report.first_layer)]

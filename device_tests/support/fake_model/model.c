@@ -76,7 +76,7 @@ static const arenite_layer_t layers[3] = {
     LAYER(spoil, NULL, NULL, 0, 0, 0),
 };
 
-static const arenite_step_t steps[3] = {{0, 1}, {1, 1}, {2, 1}};
+static const uint8_t steps[3] = {0x81, 0x91, 0x91};
 
 static const uint32_t region_bytes[1] = {ARENITE_MODEL_ARENA_BYTES};
 
@@ -90,7 +90,7 @@ const arenite_model_t arenite_model = {
     .layers = layers,
     .steps = steps,
     .row_unit = 1,
-    .step_count = 3,
+    .step_bytes = 3,
     .counters_place = COUNTERS_AT,
     .layer_count = 3,
     .batch = 1,
@@ -106,7 +106,7 @@ static const arenite_io_t mirror_input = {"c", C_AT, B, 1, 1, 2.0f};
 static const arenite_io_t mirror_output = {"mirrored", MIRRORED_AT, B, 1, 2, 4.0f};
 static const arenite_read_t mirror_read = ROW(C_AT, B);
 static const arenite_layer_t mirror_layer = LAYER(reverse, NULL, &mirror_read, 1, MIRRORED_AT, B);
-static const arenite_step_t mirror_step = {0, 1};
+static const uint8_t mirror_step = 0x81;
 static const uint32_t mirror_bytes = MIRRORED_AT + B;
 
 static const arenite_model_t arenite_mirror = {
@@ -119,7 +119,7 @@ static const arenite_model_t arenite_mirror = {
     .layers = &mirror_layer,
     .steps = &mirror_step,
     .row_unit = 1,
-    .step_count = 1,
+    .step_bytes = 1,
     .counters_place = COUNTERS_AT,
     .layer_count = 1,
     .batch = 1,

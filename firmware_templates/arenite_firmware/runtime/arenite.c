@@ -74,7 +74,7 @@ static uint8_t *output_row(const arenite_model_t *model, const arenite_layer_t *
 
 #ifdef ARENITE_ON_ROW
 static void show_row(const arenite_feed_t *feed, uint16_t step) {
-    const uint16_t index = feed->model->steps[feed->step].layer;
+    const uint16_t index = feed->layer;
     const arenite_layer_t *layer = &feed->model->layers[index];
     const uint8_t *row = NULL;
     if (!layer->accumulates || step + 1u == layer->reads[0].rows) {
@@ -106,13 +106,29 @@ static uint16_t *counters_of(const arenite_feed_t *feed) {
     return (uint16_t *)(void *)arenite_at(feed->memory, feed->model->counters_place);
 }
 
+/* Take the next entry of the row schedule. */
+static void next_entry(arenite_feed_t *feed) {
+    const uint8_t *entry = feed->model->steps + feed->step;
+    const uint32_t count = *entry & ARENITE_STEP_COUNT;
+    if (count != 0) {
+        feed->layer = (uint16_t)(feed->layer + (*entry >> ARENITE_STEP_SHIFT) - ARENITE_STEP_BIAS);
+        feed->left = (uint16_t)count;
+        feed->step += 1;
+    } else {
+        feed->layer = (uint16_t)(entry[1] | entry[2] << 8);
+        feed->left = (uint16_t)(entry[3] | entry[4] << 8);
+        feed->step += 5;
+    }
+}
+
 static void start_item(arenite_feed_t *feed) {
     uint16_t *counters = counters_of(feed);
     for (uint16_t i = 0; i < feed->model->layer_count; i++) {
         counters[i] = 0;
     }
     feed->step = 0;
-    feed->left = feed->model->steps[0].count;
+    feed->layer = 0;
+    next_entry(feed);
     START_ITEM(feed);
 }
 
@@ -144,13 +160,13 @@ static void keep_states(const arenite_model_t *model, uint8_t *const *memory) {
 static const arenite_layer_t *next_layer(arenite_feed_t *feed) {
     const arenite_model_t *model = feed->model;
     if (feed->item < model->batch && feed->left == 0) {
-        if (++feed->step < model->step_count) {
-            feed->left = model->steps[feed->step].count;
+        if (feed->step < model->step_bytes) {
+            next_entry(feed);
         } else if (++feed->item < model->batch) {
             start_item(feed);
         }
     }
-    return feed->item < model->batch ? &model->layers[model->steps[feed->step].layer] : NULL;
+    return feed->item < model->batch ? &model->layers[feed->layer] : NULL;
 }
 
 /* Run until a row of the input is wanted, or to the end. */
@@ -158,7 +174,7 @@ static void advance(arenite_feed_t *feed) {
     uint16_t *counters = counters_of(feed);
     const arenite_layer_t *layer;
     while ((layer = next_layer(feed)) != NULL && layer->kernel != NULL) {
-        const uint16_t index = feed->model->steps[feed->step].layer;
+        const uint16_t index = feed->layer;
         BEFORE_STEP(feed);
 #ifdef ARENITE_ON_STEP
         arenite_on_step(feed->model, index, counters[index]);
@@ -189,8 +205,7 @@ void arenite_run(const arenite_model_t *model, uint8_t *const *memory) {
 }
 
 static const arenite_layer_t *waiting_layer(const arenite_feed_t *feed) {
-    return feed->item < feed->model->batch ? &feed->model->layers[feed->model->steps[feed->step].layer]
-                                           : NULL;
+    return feed->item < feed->model->batch ? &feed->model->layers[feed->layer] : NULL;
 }
 
 void *arenite_row(const arenite_feed_t *feed) {
@@ -198,15 +213,15 @@ void *arenite_row(const arenite_feed_t *feed) {
     if (layer == NULL) {
         return NULL;
     }
-    const uint32_t row = counters_of(feed)[feed->model->steps[feed->step].layer];
+    const uint32_t row = counters_of(feed)[feed->layer];
     return row_at(feed->model, feed->memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes,
                   row);
 }
 
 void arenite_feed(arenite_feed_t *feed) {
     if (waiting_layer(feed) != NULL) {
-        SHOW_ROW(feed, counters_of(feed)[feed->model->steps[feed->step].layer]);
-        counters_of(feed)[feed->model->steps[feed->step].layer]++;
+        SHOW_ROW(feed, counters_of(feed)[feed->layer]);
+        counters_of(feed)[feed->layer]++;
         AFTER_STEP(feed);
         feed->left--;
         advance(feed);

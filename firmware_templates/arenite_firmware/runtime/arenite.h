@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Increases whenever generated data and this header stop fitting together. */
-#define ARENITE_RUNTIME_VERSION 3
+#define ARENITE_RUNTIME_VERSION 4
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "Arenite's generated weights are little-endian; this target is not."
@@ -73,11 +73,12 @@ typedef struct {
 
 #define ARENITE_NO_PLACE UINT32_MAX
 
-/* `count` consecutive steps of one layer. */
-typedef struct {
-    uint16_t layer;
-    uint16_t count;
-} arenite_step_t;
+/* An entry of the row schedule, `count` consecutive steps of one layer: a byte with the count, 1 .. 15, in its low bits and
+ * 8 + the distance from the layer of the entry before, -8 .. 7, above (the first entry's from layer 0); or a byte of 0 and
+ * then the layer and the count as uint16_t, low byte first. */
+#define ARENITE_STEP_COUNT 15u
+#define ARENITE_STEP_SHIFT 4
+#define ARENITE_STEP_BIAS 8
 
 /* An input or output of the model: `bytes` at `place`, real value = scale * (q - zero_point); types that are not quantised
  * have a scale of 1. */
@@ -115,11 +116,11 @@ typedef struct arenite_model {
     const arenite_io_t *inputs;
     const arenite_io_t *outputs;
     const arenite_layer_t *layers;
-    const arenite_step_t *steps;
+    const uint8_t *steps;      /* the row schedule, see ARENITE_STEP_COUNT */
     const uint16_t *row_table; /* offsets of scattered rows, in units of row_unit bytes */
     const arenite_state_t *states;
     uint32_t row_unit;
-    uint32_t step_count;
+    uint32_t step_bytes;
     arenite_place_t counters_place; /* one uint16_t a layer: its next step */
     uint16_t layer_count;
     uint16_t batch; /* the schedule runs once for each item */
@@ -138,9 +139,10 @@ typedef struct arenite_model {
 typedef struct {
     const arenite_model_t *model;
     uint8_t *const *memory;
-    uint32_t step; /* entry of the row schedule */
-    uint16_t left; /* steps of that entry still to do */
-    uint16_t item; /* of the batch */
+    uint32_t step;  /* byte of the row schedule: the next entry */
+    uint16_t layer; /* of the entry before it */
+    uint16_t left;  /* steps of that entry still to do */
+    uint16_t item;  /* of the batch */
 #ifdef ARENITE_GUARDS
     uint32_t done; /* steps of this item */
 #endif

@@ -52,7 +52,7 @@ void arenite_guards_check(arenite_feed_t *feed) {
             !is_intact(arenite_at(feed->memory, guard->place))) {
             damage.guard = g;
             damage.step = step;
-            damage.layer = feed->model->steps[feed->step].layer;
+            damage.layer = feed->layer;
             is_damaged = 1;
         }
     }
