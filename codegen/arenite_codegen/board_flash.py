@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How firmware gets into a board: the `[flash]` table of a `board.toml`."""
+"""How firmware gets into a board: the tables `[flash]` and `[update]` of a `board.toml`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from arenite_codegen.board_table import Table
 
-__all__ = ["Flashing", "read_flashing"]
+__all__ = ["Flashing", "PAYLOAD_AT", "UpdateSlots", "read_flashing", "read_update_slots"]
 
 _METHODS = ("esptool", "stm32loader", "uf2", "command")
+PAYLOAD_AT = 1024
+"""From a slot's start to its payload: UPDATE_PAYLOAD_AT of update.h."""
+_DRIVERS = ("memory",)
 _FAMILIES = ("F0", "F1", "F3", "F4", "F7", "G0", "H7", "L0", "L4", "WL")
 
 
@@ -35,6 +38,17 @@ class Flashing:
     command: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class UpdateSlots:
+    """Where images of updates lie: two slots of `slot_bytes`, erased by sectors, written in units of `write_bytes`."""
+
+    slots: tuple[int, int]
+    slot_bytes: int
+    sector_bytes: int
+    write_bytes: int
+    driver: str
+
+
 def read_flashing(table: Table) -> Flashing:
     """Reads `[flash]`; `table.end` is left to the caller.
 
@@ -57,6 +71,29 @@ def read_flashing(table: Table) -> Flashing:
     family = table.word("family")
     _hexadecimal(table, "family", family)
     return Flashing(method, chip, family.lower(), size_bytes)
+
+
+def read_update_slots(table: Table) -> UpdateSlots:
+    """Reads `[update]`; `table.end` is left to the caller.
+
+    Raises:
+        UsageError: A field is missing, unknown or out of range.
+    """
+    slots = table.take("slots", list)
+    if len(slots) != 2 or not all(type(at) is int and 0 <= at <= 0xFFFFFFFF for at in slots):
+        raise table.fail("slots", f"must be the addresses of two slots, not {slots!r}")
+    found = UpdateSlots(
+        slots=(slots[0], slots[1]),
+        slot_bytes=table.number("slot_bytes", 4096, 1 << 28),
+        sector_bytes=table.number("sector_bytes", 128, 1 << 20),
+        write_bytes=table.number("write_bytes", 4, 32),
+        driver=table.choice("driver", _DRIVERS),
+    )
+    if found.write_bytes & (found.write_bytes - 1):
+        raise table.fail("write_bytes", f"must be a power of two, not {found.write_bytes}")
+    if any(number % max(found.sector_bytes, PAYLOAD_AT) for number in (*found.slots, found.slot_bytes)):
+        raise table.fail("slots", f"and `slot_bytes` must be multiples of a sector and of {PAYLOAD_AT}")
+    return found
 
 
 def _hexadecimal(table: Table, key: str, text: str) -> None:

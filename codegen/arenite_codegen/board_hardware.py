@@ -105,6 +105,7 @@ class Hardware:
         boot: A key of `BOOTS`, or None.
         settings: Whole numbers for the family's C, by name.
         qspi_pins: Number and function of each pin of a QSPI flash.
+        emulated_by: An emulator that Arenite's tests run the board's own image in, although no command knows it.
     """
 
     chip: str = ""
@@ -113,6 +114,7 @@ class Hardware:
     boot: str | None = None
     settings: Mapping[str, int] | None = None
     qspi_pins: tuple[tuple[int, int], ...] = ()
+    emulated_by: str = ""
 
     @property
     def source(self) -> str:
@@ -148,6 +150,7 @@ def read_hardware(table: Table) -> Hardware:
         boot=table.choice("boot", tuple(BOOTS)) if "boot" in table.keys else None,
         settings=_read_settings(table.table("settings", needed=bool(family.settings)), family),
         qspi_pins=_read_pins(table) if family.pins else (),
+        emulated_by=table.word("emulated_by") if "emulated_by" in table.keys else "",
     )
 
 

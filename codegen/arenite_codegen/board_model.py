@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arenite_codegen.board_flash import Flashing
+from arenite_codegen.board_flash import Flashing, UpdateSlots
 from arenite_codegen.board_hardware import Hardware
 
 __all__ = [
@@ -171,11 +171,14 @@ class Board:
 
     @property
     def proven(self) -> str:
-        """How far the board was proven: `emulated`, `built`, or `exported` where another project builds it."""
+        """How far the board was proven: `emulated`, `emulated by NAME`, `built`, or `exported` to another project."""
         if self.architecture == "esp-idf":
             return "exported"
+        if self.hardware.emulated_by:
+            return f"emulated by {self.hardware.emulated_by}"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
     flashing: Flashing | None = None
+    update: UpdateSlots | None = None
 
     @property
     def has_fpu(self) -> bool:

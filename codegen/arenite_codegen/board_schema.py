@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
-from arenite_codegen.board_flash import read_flashing
+from arenite_codegen.board_flash import read_flashing, read_update_slots
 from arenite_codegen.board_hardware import Hardware, read_hardware
 from arenite_codegen.board_model import (
     Board,
@@ -91,6 +91,7 @@ def read_board(table: Table, directory: Path) -> Board:
         emulators=_read_emulators(table.table("emulators", needed=False)),
         directory=directory,
         flashing=_optional_part(table, "flash", read_flashing),
+        update=_optional_part(table, "update", read_update_slots),
         watchdog=_optional_part(table, "watchdog", lambda part: Watchdog(part.writes("setup"), part.writes("feed"))),
         marker=_optional_part(
             table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))

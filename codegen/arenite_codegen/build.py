@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -77,20 +78,35 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
         (out / "build.json").unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"the build folder cannot be written ({error.strerror})", where=str(out)) from error
-    objects = _compile_all(bundle_dir, manifest, tools, progress or silent())
+    build_id = _build_id(bundle_dir, manifest, tools)
+    objects = _compile_all(bundle_dir, manifest, tools, build_id, progress or silent())
     _link(bundle_dir, tools, objects, output)
+    _link_loader(bundle_dir, manifest, tools)
     report = _measure(board, bundle_dir / output, tools, int(manifest["weights_bytes"]))
     bound = _stack_bound(board, bundle_dir, objects)
     if bound is not None:
         report = replace(report, stack_bytes=bound, stack_is_bound=True)
-    _write_report(out / "build.json", board, manifest, tools, report)
+    _write_report(out / "build.json", board, manifest, tools, report, build_id)
     return report
 
 
-def _compile_all(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, progress: Progress) -> list[str]:
+def _build_id(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -> str:
+    """What tells this firmware from others: a digest of its sources and of the compiler, 16 hexadecimal digits."""
+    digest = hashlib.sha256(" ".join((tools.version, *tools.command[1:], *tools.compile_flags)).encode())
+    folders = sorted({*(source.split("/")[0] for source in manifest["sources"]), *manifest["include_dirs"]})
+    for path in sorted(file for folder in folders for file in (bundle_dir / folder).rglob("*") if file.is_file()):
+        digest.update(path.relative_to(bundle_dir).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _compile_all(
+    bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, build_id: str, progress: Progress
+) -> list[str]:
     sources: list[str] = manifest["sources"]
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
     includes += [f"-D{name}" for name in manifest.get("defines", ())]
+    includes.append(f"-DARENITE_BUILD_ID=0x{build_id}ull")
     if (bundle_dir / "app" / "freestanding").is_dir():
         includes += ["-isystem", "app/freestanding"]
 
@@ -106,7 +122,7 @@ def _compile_all(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, p
 
 
 def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source: str) -> str:
-    target = "build/obj/" + source.replace("/", "_") + ".o"
+    target = _object(source)
     flags = [] if source.endswith(".S") else [*tools.compile_flags, optimisation(source)]
     prefix = f"-ffile-prefix-map={bundle_dir.resolve()}=."
     _call([*tools.command, *flags, prefix, *includes, "-c", source, "-o", target], bundle_dir, source)
@@ -115,6 +131,28 @@ def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source
 
 def _link(bundle_dir: Path, tools: Toolchain, objects: Sequence[str], output: str) -> None:
     _call([*tools.command, "-g", *objects, "-o", output, *tools.link_flags], bundle_dir, output)
+
+
+def _link_loader(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -> None:
+    """Of a bundle for a slot: the program that chooses the slot, out of the board's own support."""
+    loader = manifest.get("loader")
+    if loader is None:
+        return
+    includes = [f"-I{folder}" for folder in manifest["include_dirs"]] + ["-isystem", "app/freestanding"]
+    own = [_compile(bundle_dir, tools, includes, source) for source in loader["sources"]]
+    shared = [name for name in manifest["sources"] if _is_shared_with_loader(name)]
+    objects = [*own, *(_object(name) for name in shared)]
+    flags = [loader["script"] if flag == "board/link.ld" else flag for flag in tools.link_flags]
+    _call([*tools.command, "-g", *objects, "-o", "build/loader.elf", *flags], bundle_dir, "build/loader.elf")
+
+
+def _is_shared_with_loader(source: str) -> bool:
+    folder, _, name = source.partition("/")
+    return folder == "board" or name in ("mem.c", "crc32.c") or (folder == "update" and name != "update_link.c")
+
+
+def _object(source: str) -> str:
+    return "build/obj/" + source.replace("/", "_") + ".o"
 
 
 def _call(command: Sequence[str], cwd: Path, what: str) -> None:
@@ -190,12 +228,15 @@ def _constant_bytes(image: ElfFile) -> int:
     return sum(section.size for section in loaded if not section.flags & WRITE)
 
 
-def _write_report(path: Path, board: Board, manifest: dict[str, Any], tools: Toolchain, report: BuildReport) -> None:
+def _write_report(
+    path: Path, board: Board, manifest: dict[str, Any], tools: Toolchain, report: BuildReport, build_id: str
+) -> None:
     values = {
         "format": 1,
         "board": board.name,
         "models": [model["sha256"] for model in manifest["models"]],
         "image": report.elf.name,
+        "build_id": build_id,
         "toolchain": {"name": tools.name, "version": tools.version, "flags": list(tools.compile_flags)},
         "code_bytes": report.code_bytes,
         "weights_bytes": report.weights_bytes,

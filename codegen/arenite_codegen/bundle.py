@@ -19,8 +19,10 @@ from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.application import Benchmark, benchmark_defines, benchmark_of
 from arenite_codegen.arena_page import arena_page
+from arenite_codegen.board_flash import PAYLOAD_AT
 from arenite_codegen.board_schema import BAUD_HIGH, BAUD_LOW
 from arenite_codegen.board_support import APP_DEFINES, firmware_folder
+from arenite_codegen.board_update import LOADER_SCRIPT, Slotted, copy_update, in_slot
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
@@ -97,6 +99,7 @@ class _Options:
     exports: tuple[str, ...]
     app: str
     baud: int | None
+    slotted: Slotted | None
 
 
 def bundle(
@@ -115,6 +118,8 @@ def bundle(
     exports: Sequence[str] = (),
     app: str = "link",
     baud: int | None = None,
+    slot: int | None = None,
+    update_key: bytes | None = None,
     vectors: int = 3,
     force: bool = False,
     progress: Progress | None = None,
@@ -143,6 +148,9 @@ def bundle(
             its own time) or `mlperf-energy` (a pin marks the time for a power monitor). The latter two keep the input,
             which one load gives to many inferences.
         baud: Of the serial port; None takes the board's, or the benchmark's.
+        slot: Firmware for this slot of a board with slots for updates, 0 or 1, and the loader that chooses between
+            them.
+        update_key: Public key of who may sign updates (32 bytes).
         vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
         progress: Told of each stage.
@@ -165,6 +173,8 @@ def bundle(
     frames = Camera.parse(camera) if isinstance(camera, str) else camera
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
+        slotted = in_slot(target, slot, update_key)
+        target = target if slotted is None else slotted.board
         options = _Options(
             board=target,
             caller_inputs=caller_inputs,
@@ -176,6 +186,7 @@ def bundle(
             exports=tuple(exports),
             app=app,
             baud=baud,
+            slotted=slotted,
         )
         if app != "link":
             options = replace(options, keep_input=True)
@@ -263,7 +274,7 @@ def _bundle(
     golden = [make_vectors(one.model.read_bytes(), one.graph, vectors) for one in models]
     say("write")
     with Staging(place) as folder:
-        manifest = _write(folder, target, models, golden, shared, benchmark, options.exports)
+        manifest = _write(folder, target, models, golden, shared, options, benchmark)
     return _report(place, manifest)
 
 
@@ -326,9 +337,10 @@ def _write(
     models: Sequence[_Stages],
     golden: Sequence[Vectors],
     shared: Shared,
+    options: _Options,
     benchmark: Benchmark | None,
-    exports: Sequence[str],
 ) -> dict[str, Any]:
+    slotted, exports = options.slotted, options.exports
     kernels = tuple(sorted({kernel for one in models for kernel in one.emitted.kernels}))
     generated = dict(shared_files([one.emitted for one in models], [one.plan for one in models], shared))
     for one in models:
@@ -345,6 +357,8 @@ def _write(
     cameras = _copy_camera(folder, models)
     sources += [f"camera/{name}" for name in cameras if name.endswith(".c")]
     sources += copy_support(board, folder, benchmark=benchmark)
+    update, loader = ([], []) if slotted is None else copy_update(slotted, folder)
+    sources += update
     entries = [_write_model(folder, board, one, vectors) for one, vectors in zip(models, golden, strict=True)]
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -357,8 +371,12 @@ def _write(
         "guards": guards,
         "models": entries,
         "sources": sources,
-        "defines": list(APP_DEFINES if benchmark is None else benchmark_defines(board)),
-        "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"],
+        "defines": [
+            *(APP_DEFINES if benchmark is None else benchmark_defines(board)),
+            *(["ARENITE_UPDATE"] if update and benchmark is None else []),
+        ],
+        "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"]
+        + (["update"] if update else []),
         "licences": {
             f"kernels, runtime, {'camera, ' if cameras else ''}app, board": "Apache-2.0",
             "models": "the models' own",
@@ -368,6 +386,9 @@ def _write(
     if board.flashing is not None:
         spans = [[region.origin, region.origin + region.length] for region in board.flashes]
         manifest["flash"] = asdict(board.flashing) | {"origin": board.flash.origin, "spans": spans}
+    if slotted is not None:
+        manifest["loader"] = {"sources": loader, "script": LOADER_SCRIPT, "slot": slotted.slot}
+        manifest["loader"]["address"] = slotted.board.flash.origin - PAYLOAD_AT
     if benchmark is not None:
         manifest["benchmark"] = asdict(benchmark)
     if cameras:

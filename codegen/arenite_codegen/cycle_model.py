@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CYCLES_PER_INSTRUCTION", "PUBLISHED", "CyclesPerInstruction", "Published", "published_for"]
+__all__ = ["CYCLES_PER_INSTRUCTION", "CyclesPerInstruction", "PUBLISHED", "Published", "published_for"]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from arenite_codegen.uint8 import as_int8
 
 __all__ = ["Builder", "legalise"]
 
+_CONTROL_FLOW = "Firmware has one straight schedule: convert the model with the loop unrolled or the branch decided."
+_CURES = dict.fromkeys(("IF", "WHILE", "CALL", "STABLEHLO_WHILE"), _CONTROL_FLOW)
 _GRID_DTYPES = ("int8", "uint8", "int16")
 _IO_DTYPES = (*_GRID_DTYPES, "int32", "float32", "bool")
 _MAX_ROWS = 0xFFFF
@@ -163,7 +165,7 @@ class Builder:
             raise UnsupportedOperatorError(
                 f"{operator} (version {operator.version}) has no kernel",
                 where=self._graph.path,
-                cure=f"These operators have one: {', '.join(sorted(LOWERINGS))}.",
+                cure=_CURES.get(operator.kind, f"These operators have one: {', '.join(sorted(LOWERINGS))}."),
             )
         context = Context(self._graph, operator, self._batch, self)
         check_output_shape(context)

@@ -17,8 +17,8 @@ from arenite_codegen.plan import Place, Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.traffic import read_bytes, steps_run
-from arenite_codegen.variants import Choose
 from arenite_codegen.uint8 import is_uint8_born
+from arenite_codegen.variants import Choose
 
 __all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "region_rows"]
 
@@ -105,7 +105,7 @@ def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
     value = network.values[layer.output]
     last = layer.parts[-1].operator
     # A copy to an output comes after all operators.
-    own = [] if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
+    own: Sequence[int] = () if layer.kernel == FEED or last >= len(graph.operators) else graph.operators[last].outputs
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
         if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:

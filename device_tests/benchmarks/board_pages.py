@@ -21,6 +21,9 @@ _LICENCE = "<!-- SPDX-License-Identifier: Apache-2.0 -->"
 _PROVEN = {
     "built": "Built: the image has been made and looked at, and its constants compared with data that are not ours\n"
     "(`device_tests/host/test_real_boards.py`); no board has run it yet. If yours does, or does not, say so.",
+    "emulated by rp2040js": "Emulated: the image runs in rp2040js with its own boot code, clocks, serial port, timer\n"
+    "and marker pin, and every byte right (`device_tests/emulated/test_rp2040js.py`); its constants agree with data\n"
+    "that are not ours. No board has run it yet.",
     "exported": "Exported: the component compiles for the chip's instruction set; nothing has run on the chip yet.",
 }
 
@@ -59,9 +62,18 @@ def _page(board: Board) -> str:
         ["## Memories", "", *_memories(told)],
         _use(board),
         _meter(board),
-        ["## How far it is proven", "", _PROVEN[board.proven]],
+        ["## How far it is proven", "", _PROVEN[board.proven], *_clocks(board)],
     ]
     return "\n".join("\n".join(part) + "\n" for part in parts if part)
+
+
+def _clocks(board: Board) -> list[str]:
+    if board.hardware.family not in ("stm32-f4-f7", "stm32-h7", "stm32-u5"):
+        return []
+    return [
+        "What its own C writes into the registers of clocks and pins was read back in Unicorn, and comes out as stated",
+        "here (`device_tests/emulated/test_stm32_clocks.py`).",
+    ]
 
 
 def _comments(board: Board) -> list[str]:

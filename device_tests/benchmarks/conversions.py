@@ -170,7 +170,7 @@ def _machine_sounds(tiny: Path) -> tuple[Array, Array]:
 
 
 def _application(name: str, crops: Callable[[], tuple[Array, Array]]) -> Callable[[Path], Path]:
-    """A network of Keras with random weights, its batch normalisation fitted to photographs as training would."""
+    """A network of Keras with random weights, tame as trained ones are: fitted normalisation, small residuals."""
 
     def make(folder: Path) -> Path:
         keras = import_module("keras")
@@ -181,6 +181,8 @@ def _application(name: str, crops: Callable[[], tuple[Array, Array]]) -> Callabl
         for layer in model.layers:
             if isinstance(layer, keras.layers.BatchNormalization):
                 layer.momentum = 0.0
+                if "project" in layer.name:  # the last of a residual branch
+                    layer.gamma.assign(0.2 * layer.gamma)
         pixels = crops()[0].astype(np.float32)
         model(pixels / 127.5 - 1 if name == "MobileNetV2" else pixels, training=True)
         model.save(folder / "model.keras")

@@ -13,17 +13,19 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arenite.device import Device, open_device, trace_run
 from arenite.device.emulators import EmulatedBoard, start_emulator
 from arenite.device.tracing import read_row, row_checksums
-from arenite.errors import LinkError
+from arenite.errors import LinkError, UsageError
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from support.fake_bundle import expected_outputs, make_fake_bundle, random_inputs
 from support.link_fuzz import fuzz_device
+from support.served_board import over_pty, over_socket
 
 BOARDS = ["qemu-microbit", "qemu-mps2-an386", "qemu-riscv32"]
 Built = Callable[[str], Path]
@@ -236,64 +238,79 @@ def test_a_hanging_board_is_named_in_time(tmp_path: Path) -> None:
 # Other lines
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pyserial's own
 def test_a_port_over_rfc_2217(built: Built) -> None:
-    """pyserial's own server of that protocol, with the emulated board's pty as its serial port."""
-    pytest.importorskip("serial")
+    """pyserial's own server of that protocol, with the emulated board's line as its serial port."""
+    pytest.importorskip("serial", reason="pyserial is not installed")
     from serial import rfc2217, serial_for_url
 
-    ours, theirs = os.openpty()
     stop = threading.Event()
-    board = start_emulator(built("qemu-mps2-an386"), "unicorn")
-    local = serial_for_url(os.ttyname(theirs), timeout=0.01)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threads = [
-            threading.Thread(target=pump_board, args=(board, ours, stop)),
-            threading.Thread(target=serve, args=(server, local, rfc2217.PortManager, stop)),
-        ]
-        for thread in threads:
-            thread.start()
+    with (
+        over_socket(built("qemu-mps2-an386")) as url,
+        socket.create_server(("127.0.0.1", 0)) as server,
+        serial_for_url(url, timeout=0.01) as local,
+    ):
+        thread = threading.Thread(target=serve, args=(server, local, rfc2217.PortManager, stop))
+        thread.start()
         try:
             with open_device(f"rfc2217://127.0.0.1:{server.getsockname()[1]}", timeout_s=20) as device:
                 inputs = run(device, 2)
                 assert device.read_output(0) == expected_outputs(inputs)[0]
         finally:
             stop.set()
-            for thread in threads:
-                thread.join()
-    local.close()
-    os.close(ours)
-    os.close(theirs)
+            thread.join()
 
 
-def pump_board(board: EmulatedBoard, line: int, stop: threading.Event) -> None:
-    while not stop.is_set():
-        if select.select([line], [], [], 0.01)[0]:
-            board.stream.write(os.read(line, 4096))
-        data = board.stream.read(0.01)
-        while data:
-            data = data[os.write(line, data) :]
-
-
-def serve(server: socket.socket, port: object, manager_of: Callable[..., object], stop: threading.Event) -> None:
+def serve(server: socket.socket, port: Any, manager_of: Callable[..., Any], stop: threading.Event) -> None:
+    """One connection of a network serial port."""
     connection, _ = server.accept()
+    sending = threading.Lock()
 
     class Writer:
         def write(self, data: bytes) -> None:
-            connection.sendall(data)
+            with sending:
+                connection.sendall(data)
 
     manager = manager_of(port, Writer())
-    while not stop.is_set():
-        if select.select([connection], [], [], 0.01)[0]:
-            data = connection.recv(4096)
-            if not data:
-                break
-            port.write(b"".join(manager.filter(data)))  # type: ignore[attr-defined]
-        data = port.read(port.in_waiting or 1)  # type: ignore[attr-defined]
-        if data:
-            connection.sendall(b"".join(manager.escape(data)))  # type: ignore[attr-defined]
-    connection.close()
+    with connection, contextlib.suppress(ConnectionError):
+        while not stop.is_set():
+            if select.select([connection], [], [], 0.01)[0]:
+                data = connection.recv(4096)
+                if not data:
+                    break
+                port.write(b"".join(manager.filter(data)))
+            data = port.read(4096)
+            if data:
+                Writer().write(b"".join(manager.escape(data)))
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
+def test_a_board_that_comes_back_under_another_name_is_found(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ports that are real, and a list of USB devices that says which of them the board is at now."""
+    pytest.importorskip("serial", reason="pyserial is not installed")
+    from serial.tools import list_ports, list_ports_common
+
+    def device_at(path: str, serial_number: str) -> Any:
+        info = list_ports_common.ListPortInfo(path, skip_link_detection=True)
+        info.vid, info.pid, info.serial_number = 0x0483, 0x374B, serial_number
+        return info
+
+    with over_pty(built("qemu-mps2-an386")) as first, over_pty(built("qemu-microbit")) as second:
+        plugged = [device_at(first, "A1"), device_at("/dev/other", "B2")]
+        monkeypatch.setattr(list_ports, "comports", lambda: list(plugged))
+        with pytest.raises(LinkError, match=r"2 such devices are plugged in: .*usb:0483:374b:SERIAL"):
+            open_device("usb:0483:374b")
+        with pytest.raises(LinkError, match="usb:0483:374c: no such device is plugged in"):
+            open_device("usb:0483:374c")
+        with open_device("usb:0483:374b:A1", timeout_s=20) as device:
+            assert device.identity.board == "qemu-mps2-an386"
+            plugged[0] = device_at(second, "A1")
+            assert device.reboot(timeout_s=20).board == "qemu-microbit"
+
+
+def test_what_names_no_usb_device_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"usb:0483: this names no USB device. Write usb:VID:PID"):
+        open_device("usb:0483")
 
 
 class Exchange:

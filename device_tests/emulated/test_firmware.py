@@ -442,7 +442,7 @@ def test_a_compiler_that_is_told_of_another_chip_does_not_build(
     ("name", "change", "region", "missing"),
     [
         ("qemu-mps2-an386", ("length = 655360", "length = 8192"), "sram", range(2500, 4000)),
-        ("qemu-mps2-an500", ("length = 0x400000", "length = 1024"), "flash", range(800, 3300)),
+        ("qemu-mps2-an500", ("length = 0x400000", "length = 1024"), "flash", range(4500, 7500)),
         ("qemu-riscv32", ("length = 409600", "length = 8192"), "sram", range(2500, 4000)),
     ],
 )
@@ -499,6 +499,6 @@ def test_a_build_is_the_same_twice_and_says_its_sizes(tmp_path: Path, board_name
     assert reports[0].elf.read_bytes() == reports[1].elf.read_bytes()
     assert (tmp_path / "a/build/build.json").read_bytes() == (tmp_path / "b/build/build.json").read_bytes()
     assert reports[0].weights_bytes == 40  # 37, rounded up to words
-    assert 1500 < reports[0].code_bytes < 4800
+    assert 5000 < reports[0].code_bytes < 9000
     assert reports[0].data_bytes == 0
-    assert 1040 < reports[0].bss_bytes < 1300
+    assert 1040 < reports[0].bss_bytes < 1400

@@ -45,11 +45,11 @@ def test_any_chunking_gives_the_same_bytes(firmware: Path, chunk_bytes: int) -> 
 def test_a_frame_that_is_not_finished_is_an_error_and_can_be_started_anew(firmware: Path) -> None:
     data = (firmware / "vectors" / "input_000.bin").read_bytes()
     with closing(start_emulator(firmware)) as board, open_device(board.stream) as device:
-        device._request(3, bytes([0]) + (0).to_bytes(4, "little") + data[: len(data) // 2])
+        device.request(3, bytes([0]) + (0).to_bytes(4, "little") + data[: len(data) // 2])
         with pytest.raises(LinkError):
             device.run()
         with pytest.raises(LinkError):
-            device._request(3, bytes([0]) + (len(data) // 2 + 1).to_bytes(4, "little") + data[-1:])
+            device.request(3, bytes([0]) + (len(data) // 2 + 1).to_bytes(4, "little") + data[-1:])
         device.load(0, data)
         device.run()
         assert device.read_output(0) == (firmware / "vectors" / "output_000.bin").read_bytes()

@@ -128,6 +128,16 @@ def test_fit_says_what_bundle_says_of_every_board(model: Path, tmp_path: Path) -
         assert board.fits
 
 
+def test_latencies_are_those_of_the_core_s_kind_and_clock(model: Path) -> None:
+    names = ["rpi-pico", "nucleo-f446re", "nrf52840dk", "esp32c3"]
+    report = arenite.fit(model, names)
+    found = {
+        board.board: board.latency_ms * load_board(board.board).clock_hz / 1e3 / report.macs for board in report.boards
+    }
+    assert found == pytest.approx({"rpi-pico": 7.1 * 1.3, "nucleo-f446re": 1.75, "nrf52840dk": 1.75, "esp32c3": 5.0})
+    assert "modelled" in report.latency_source
+
+
 def test_what_is_short_is_as_short_as_bundle_says(model: Path, tmp_path: Path) -> None:
     arena = bundle(model, "nrf52840dk", tmp_path / "b").arena_bytes
     for ram, flash in ((1024 + arena - 1, 1 << 20), (1 << 16, 33_000), (1024 + arena, 1 << 20)):

@@ -75,6 +75,30 @@ class _Conv(ctypes.Structure):
     ]
 
 
+def _pointwise(library: ctypes.CDLL, row: Array, plain: Mapping[str, Any], own: Mapping[str, int]) -> Array:
+    """A row [width][in_c] through a convolution of one tap; `plain` as lowerings give them."""
+    width, in_c = row.shape
+    out_c = len(plain["weights"])
+    geometry = {"in_zero_point": 0, "kernel_h": 1, "kernel_w": 1, "in_c": in_c, "out_zero_point": own["zero_point"]}
+    packed = dict(CONV_2D.pack({**plain, **geometry}))
+    arrays = {name: np.ascontiguousarray(packed[name]) for name in ("weights", "bias", "multiplier", "shift")}
+    params = _Conv(
+        **{name: values.ctypes.data for name, values in arrays.items()},
+        **dict.fromkeys(("kernel_h", "kernel_w", "stride_w", "dilation_w", "per_channel"), 1),
+        in_w=width,
+        in_c=in_c,
+        out_w=width,
+        out_c=out_c,
+        out_zero_point=own["zero_point"],
+        act_min=own["act_min"],
+        act_max=127,
+    )
+    out = np.zeros((width, out_c), np.int8)
+    rows = (ctypes.c_void_p * 1)(row.ctypes.data)
+    library.arenite_conv_2d_s8_host(ctypes.byref(params), rows, ctypes.c_void_p(out.ctypes.data), 0, None)
+    return out
+
+
 def _requantised(library: ctypes.CDLL, acc: Array, multiplier: Array, shift: Array, own: Mapping[str, int]) -> Array:
     """What the convolution makes of these accumulators: its weights are 0, so its bias is the sum."""
     plain = {
@@ -82,27 +106,8 @@ def _requantised(library: ctypes.CDLL, acc: Array, multiplier: Array, shift: Arr
         "bias": acc.astype(np.int32),
         "multiplier": multiplier.astype(np.int32),
         "shift": shift.astype(np.int8),
-        "in_zero_point": 0,
-        "kernel_h": 1,
-        "kernel_w": 1,
-        "in_c": _IN_C,
-        "out_zero_point": own["zero_point"],
     }
-    packed = dict(CONV_2D.pack(plain))
-    arrays = {name: np.ascontiguousarray(packed[name]) for name in ("weights", "bias", "multiplier", "shift")}
-    params = _Conv(
-        **{name: values.ctypes.data for name, values in arrays.items()},
-        **dict.fromkeys(("in_w", "out_w", "kernel_h", "kernel_w", "stride_w", "dilation_w", "per_channel"), 1),
-        in_c=_IN_C,
-        out_c=_CHANNELS,
-        out_zero_point=own["zero_point"],
-        act_min=own["act_min"],
-        act_max=127,
-    )
-    pixel, out = np.zeros(_IN_C, np.int8), np.zeros(_CHANNELS, np.int8)
-    rows = (ctypes.c_void_p * 1)(pixel.ctypes.data)
-    library.arenite_conv_2d_s8_host(ctypes.byref(params), rows, ctypes.c_void_p(out.ctypes.data), 0, None)
-    return out
+    return _pointwise(library, np.zeros((1, _IN_C), np.int8), plain, own)[0]
 
 
 def _near_ties(generator: np.random.Generator, multiplier: Array, shift: Array) -> Array:
@@ -130,6 +135,38 @@ def test_requantisation_is_the_references(isa: str, library: ctypes.CDLL, clamps
         for a, m, s, byte in zip(acc.tolist(), multiplier.tolist(), shift.tolist(), got.tolist(), strict=True):
             exact = wrap_int32(multiply_by_quantised_multiplier(a, m, s) + zero_point)
             assert byte == min(max(exact, act_min), 127), (a, m, s, zero_point)
+
+
+@pytest.mark.parametrize("in_c", [2047, 2048, 2049, 2052])
+def test_long_windows_and_extreme_products(isa: str, library: ctypes.CDLL, in_c: int) -> None:
+    """On both sides of what AVX2 widens ahead, for tiles of every size; most bytes are at their ends."""
+    generator = np.random.default_rng(in_c)
+    multiplier, shift = 1 << 30, -12
+    for width in (*range(1, 8), 11):
+        out_c = int(generator.integers(1, 34))
+        row = generator.choice(np.array([-128, -127, 127, 3], np.int8), (width, in_c))
+        weights = generator.choice(np.array([-128, -127, 127, 5], np.int8), (out_c, in_c))
+        bias = generator.integers(-(2**20), 2**20, out_c).astype(np.int32)
+        plain = {
+            "weights": weights.reshape(out_c, 1, 1, in_c),
+            "bias": bias,
+            "multiplier": np.full(out_c, multiplier, np.int32),
+            "shift": np.full(out_c, shift, np.int8),
+        }
+        got = _pointwise(library, row, plain, {"zero_point": 3, "act_min": -128})
+        sums = row.astype(np.int64) @ weights.T.astype(np.int64) + bias
+        want = [multiply_by_quantised_multiplier(int(acc), multiplier, shift) + 3 for acc in sums.ravel()]
+        assert got.ravel().tolist() == np.clip(want, -128, 127).tolist()
+
+
+def test_a_cap_gives_a_level_that_the_processor_has(library: ctypes.CDLL) -> None:
+    """Levels rise with the cap, none is above it, and without one the best is in use."""
+    got = [library.arenite_host_cap_isa(cap) for cap in range(-1, 5)]
+    library.arenite_host_cap_isa(max(ISA_LEVELS.values()))
+    assert got[0] == got[1] == 0
+    assert got == sorted(got)
+    assert all(level <= max(cap, 0) for level, cap in zip(got, range(-1, 5), strict=True))
+    assert got[-1] == library.arenite_host_isa() == got[-2]
 
 
 def test_a_board_gets_the_variants_of_its_architecture(tmp_path: Path) -> None:

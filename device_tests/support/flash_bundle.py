@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
+
+from support.elf_file import elf_of
 
 __all__ = ["CODE", "FLASH_TABLES", "make_flash_bundle"]
 
@@ -46,15 +47,5 @@ def make_flash_bundle(
     (folder / "manifest.json").write_text(json.dumps(manifest))
     gap = -len(code) % 16
     data_at = origin + len(code) + gap
-    (folder / "build" / "firmware.elf").write_bytes(_elf([(origin, code), (data_at, _DATA)]))
+    (folder / "build" / "firmware.elf").write_bytes(elf_of([(origin, code), (data_at, _DATA)]))
     return code + b"\xff" * gap + _DATA
-
-
-def _elf(segments: list[tuple[int, bytes]]) -> bytes:
-    """A 32-bit little-endian ELF file of loadable segments."""
-    headers, body, at = b"", b"", 52 + 32 * len(segments)
-    for address, data in segments:
-        headers += struct.pack("<8I", 1, at + len(body), 0x20000000, address, len(data), len(data), 5, 4)
-        body += data
-    ident = b"\x7fELF\x01\x01\x01".ljust(16, b"\0")
-    return ident + struct.pack("<HHIIIIIHHHHHH", 2, 40, 1, 0, 52, 0, 0, 52, 32, len(segments), 0, 0, 0) + headers + body

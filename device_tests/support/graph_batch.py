@@ -152,7 +152,11 @@ class GraphBatch:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.write(self._compiler.farewell)
                 self._process.stdin.close()
-            self._process.wait(timeout=60)
+            try:
+                self._process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                raise
             self._process.stdout.close()
         self._errors.close()
         self._folder.cleanup()

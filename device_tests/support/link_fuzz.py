@@ -16,6 +16,7 @@ import struct
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -149,10 +150,11 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         harness = LinkHarness(build_harness(Path(folder)))
-        for name, run in (
+        ends: tuple[tuple[str, Callable[[], int]], ...] = (
             ("device", lambda: fuzz_device(harness, arguments.frames, arguments.seed)),
             ("host", lambda: fuzz_host(arguments.frames, arguments.seed)),
-        ):
+        )
+        for name, run in ends:
             start = time.monotonic()
             count = run()
             seconds = time.monotonic() - start

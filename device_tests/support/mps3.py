@@ -27,7 +27,7 @@ _SEMIHOSTING = ("-semihosting-config", "enable=on,target=native")
 class Mps3Compiler(HostCompiler):
     """GCC for the board; a program ends when it is told so, since a serial port has no end."""
 
-    farewell: bytes = b"\xff" * 12
+    farewell: bytes = b"\xff" * 64  # a request of any size for a model that is not there
 
     def link(self, objects: Sequence[Path], program: Path) -> None:
         """Links a program with newlib and what newlib needs."""

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 
-__all__ = ["change_multiplier", "flip_weight_byte", "swap_steps"]
+from arenite.tflite_graph import parse_graph
+
+__all__ = ["flip_weight_byte", "swap_steps", "take_constants", "with_scale_of_channel"]
 
 _STEP = re.compile(r"\{(\d+), (\d+)\},")
 
@@ -16,9 +19,28 @@ def flip_weight_byte(bundle: Path, layer: int, byte: int = 0) -> None:
     _change_word(bundle, _word(bundle, layer, "weights") + byte // 4, 0xFF << byte % 4 * 8)
 
 
-def change_multiplier(bundle: Path, layer: int, channel: int = 0) -> None:
-    """Takes a layer's multiplier of one channel down by a quarter or so."""
-    _change_word(bundle, _word(bundle, layer, "multiplier") + channel, 1 << 28)
+def with_scale_of_channel(model: bytes, operator: int, channel: int, factor: float) -> bytes:
+    """A model whose multiplier of one channel of a convolution is another; all else is the same."""
+    graph = parse_graph(model)
+    content = bytearray(model)
+    for index in graph.operators[operator].inputs[1:3]:
+        quantisation = graph.tensors[index].quantisation
+        assert quantisation is not None
+        old = struct.pack("<f", quantisation.scales[channel])
+        assert content.count(old) == 1
+        at = content.index(old)
+        content[at : at + 4] = struct.pack("<f", quantisation.scales[channel] * factor)
+    return bytes(content)
+
+
+def take_constants(bundle: Path, other: Path) -> None:
+    """Gives a bundle the generated C of another one of the same network, under its own digest."""
+    own, foreign = ((folder / "model" / "model.c").read_text() for folder in (bundle, other))
+    digest = re.compile(r"sha256\[32\] = \{.*?\};", re.DOTALL)
+    kept = digest.search(own)
+    assert kept is not None
+    (bundle / "model" / "model.c").write_text(digest.sub(kept[0], foreign))
+    (bundle / "model" / "weights.c").write_text((other / "model" / "weights.c").read_text())
 
 
 def swap_steps(bundle: Path, producer: int, consumer: int) -> None:

@@ -4,7 +4,7 @@
     python -m support.mutated_models_cli --count 200000 --seed 0
 
 Of three models one has a number changed with the file's structure kept, one some bits flipped, one is cut off.
-Memory is limited to 1 GB and each model to ten seconds. A failure prints what makes the same model again: `--only SEED`.
+Memory is limited to 1 GB and each model to ten seconds. A failure prints what makes its model again: `--only SEED`.
 """
 
 from __future__ import annotations

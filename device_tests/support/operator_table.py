@@ -16,7 +16,7 @@ from pathlib import Path
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, parse_graph
 from arenite_codegen.legalise import legalise
-from arenite_codegen.network import Layer
+from arenite_codegen.network import Layer, Network, Role
 from arenite_codegen.operators import LOWERINGS
 from arenite_codegen.variants import VARIANTS
 from support.graph_case import GraphCase
@@ -68,7 +68,7 @@ def _seen_in(case: GraphCase) -> Iterator[tuple[str, str, str, str]]:
     for operator in graph.operators:
         types = _types(graph, operator.inputs, operator.outputs)
         for layer in layers.get(operator.index, ()):
-            yield operator.kind, types, _reach(layer), layer.kernel
+            yield operator.kind, types, _reach(network, layer), layer.kernel
         if operator.index not in layers:
             yield operator.kind, types, _NO_CODE, ""
 
@@ -81,8 +81,9 @@ def _types(graph: Graph, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> s
     return source if source == made else f"{source} → {made}"
 
 
-def _reach(layer: Layer) -> str:
-    return "whole" if any(read.whole for read in layer.reads) else "rows"
+def _reach(network: Network, layer: Layer) -> str:
+    computed = [read for read in layer.reads if network.values[read.value].role is not Role.STATE]
+    return "whole" if any(read.whole for read in computed) else "rows"
 
 
 def missing_operators() -> list[str]:

@@ -209,6 +209,8 @@ def bundle(arguments: argparse.Namespace) -> int:
         exports=arguments.export,
         app=arguments.app,
         baud=arguments.baud,
+        slot=arguments.slot,
+        update_key=_update_key(arguments.update_key),
         force=arguments.force,
         progress=_progress(),
     )
@@ -230,6 +232,14 @@ def fit(arguments: argparse.Namespace) -> int:
     report = arenite.fit(arguments.model, arguments.boards, progress=_progress())
     _show(arguments, report, _text.board_fits)
     return _YES if report.fits_somewhere else _NO
+
+
+def _update_key(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    from arenite.device.updating import read_public_key
+
+    return read_public_key(Path(path))
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -294,15 +304,21 @@ def update_sign(arguments: argparse.Namespace) -> int:
     """`arenite update sign PAYLOAD --key KEY --board B --version N -o FILE`."""
     from arenite.device import updating
 
-    image = updating.sign_image(
-        Path(arguments.payload).read_bytes(),
-        updating.read_private_key(Path(arguments.key)),
-        kind=updating.Kind[arguments.kind.upper()],
-        version=arguments.version,
-        board=arguments.board,
-        address=arguments.address,
-        **_chosen(arguments, "build"),
-    )
+    payload, key = Path(arguments.payload), updating.read_private_key(Path(arguments.key))
+    if payload.is_dir():
+        image = updating.sign_bundle(payload, key, version=arguments.version)
+    elif arguments.board is None:
+        raise UsageError("--board must be given", where=arguments.payload, cure="Give it, or a bundle for a slot.")
+    else:
+        image = updating.sign_image(
+            payload.read_bytes(),
+            key,
+            kind=updating.Kind[arguments.kind.upper()],
+            version=arguments.version,
+            board=arguments.board,
+            address=arguments.address,
+            **_chosen(arguments, "build"),
+        )
     Path(arguments.out).write_bytes(image)
     return _show(arguments, updating.read_header(image), _text.update_image)
 

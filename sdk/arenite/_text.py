@@ -336,7 +336,7 @@ def board_fits(report: FitReport) -> list[str]:
     rows: list[tuple[str, ...]] = [head]
     for board in report.boards:
         missing = "; ".join(f"{short.region} lacks {short.missing_bytes:,}" for short in board.missing)
-        time = "-" if board.latency_ms is None else f"{board.latency_ms:,.{2 if board.latency_ms < 10 else 0}f}"
+        time = f"{board.latency_ms:,.{2 if board.latency_ms < 10 else 0}f}"
         change = "" if board.fits else board.change or "nothing known"
         sizes = (f"{board.arena_bytes:,}", f"{board.weights_bytes:,}")
         rows.append((printable(board.board), "yes" if board.fits else "no", *sizes, time, missing, change))
@@ -380,6 +380,8 @@ def verification(report: VerifyReport) -> list[str]:
             cost = "" if model.instructions is None else f", {model.instructions:,} instructions"
             word = "identical" if model.identical else "DIFFERENT"
             lines.append(f"model      {model.symbol}: {word}, {model.vectors} vectors{cost}")
+    if report.same_build is False:
+        lines.append("build      the board runs another build than this bundle's")
     if report.layers_checked:
         lines.append(f"layers     {report.layers_checked} compared row by row, for the first vector")
     return [*lines, *_wrong_layer(report.first_layer)]

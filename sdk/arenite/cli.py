@@ -414,6 +414,10 @@ def _add_bundle(commands: Any) -> None:
     )
     application = "link (default), mlperf, or mlperf-energy: what the firmware speaks at its serial port"
     parser.add_argument("--app", default="link", metavar="NAME", help=application)
+    slot = "firmware for slot 0 or 1 of a board with slots for updates, and the loader"
+    parser.add_argument("--slot", type=int, choices=(0, 1), metavar="N", help=slot)
+    key = "public key of who may sign updates, for --slot"
+    parser.add_argument("--update-key", metavar="FILE", help=key)
     baud = "of the serial port (default: the board's, or what MLPerf Tiny says)"
     parser.add_argument("--baud", type=_positive, metavar="N", help=baud)
     parser.add_argument("--force", action="store_true", help="replace the folder even if it is no bundle")
@@ -499,9 +503,10 @@ def _add_update(commands: Any) -> None:
     make = _command(actions, "keygen", "Make a key pair; its public half goes into the firmware.", "update_keygen")
     make.add_argument("key", metavar="FILE", help="the PEM file to write; keep it secret and do not lose it")
     sign = _command(actions, "sign", "Make a signed image.", "update_sign")
-    sign.add_argument("payload", metavar="PAYLOAD", help="the bytes that lie behind the header")
+    payload = "a built bundle for a slot, or a file of the bytes that lie behind the header"
+    sign.add_argument("payload", metavar="PAYLOAD", help=payload)
     sign.add_argument("--key", required=True, metavar="FILE", help="private key")
-    sign.add_argument("--board", required=True, metavar="NAME", help="the board it is for")
+    sign.add_argument("--board", metavar="NAME", help="the board it is for; a bundle knows it")
     sign.add_argument("--version", required=True, type=_positive, metavar="N", help="higher than what runs")
     _add_choice(sign, "--kind", ("firmware", "model"), "what it replaces (default: firmware)")
     build = "of a model: digest of the firmware build that it is linked against, 64 hexadecimal digits"

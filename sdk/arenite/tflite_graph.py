@@ -74,6 +74,7 @@ _OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "AVERAGE_POOL_2D": ("Pool2DOptions", _POOL),
     "MAX_POOL_2D": ("Pool2DOptions", _POOL),
     "GELU": ("GeluOptions", ("Approximate",)),
+    "L2_NORMALIZATION": ("L2NormOptions", ("FusedActivationFunction",)),
     "LEAKY_RELU": ("LeakyReluOptions", ("Alpha",)),
     "GATHER": ("GatherOptions", ("Axis", "BatchDims")),
     "MIRROR_PAD": ("MirrorPadOptions", ("Mode",)),

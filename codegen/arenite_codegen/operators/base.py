@@ -144,7 +144,7 @@ def row_shape(tensor: Tensor, batch: int, context: Context) -> RowShape:
 def is_on_a_grid(tensor: Tensor) -> bool:
     """Whether a tensor of bytes has one scale, positive and finite, and a zero point in its range."""
     quant = tensor.quantisation
-    if quant is None or len(quant.scales) != 1:
+    if quant is None or len(quant.scales) != 1 or tensor.dtype in ("float32", "bool"):
         return False
     limits = np.iinfo(tensor.dtype)
     return bool(np.isfinite(quant.scale) and quant.scale > 0 and limits.min <= quant.zero_point <= limits.max)
@@ -170,10 +170,12 @@ def same_quantisation(context: Context, a: Tensor, b: Tensor, dtypes: tuple[str,
 
     Types without a quantisation pass where `dtypes` has them.
     """
-    if a.dtype == b.dtype and a.dtype in dtypes and a.dtype in PLAIN_DTYPES:
+    if a.dtype != b.dtype:
+        raise refuse(context, f"{a} and {b} differ in type; it only moves bytes")
+    if a.dtype in dtypes and a.dtype in PLAIN_DTYPES:
         return Quantisation((1.0,), (0,))
     left, right = quantisation(context, a, dtypes), quantisation(context, b, dtypes)
-    if a.dtype != b.dtype or left.scale != right.scale or left.zero_point != right.zero_point:
+    if left.scale != right.scale or left.zero_point != right.zero_point:
         raise refuse(
             context,
             f"its input has scale {left.scale} and zero point {left.zero_point}, "

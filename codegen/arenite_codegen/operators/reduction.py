@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN over any axes. Rows that are reduced are accumulated, none is stored."""
+"""MEAN, SUM, REDUCE_MAX, REDUCE_MIN, ARG_MAX and ARG_MIN. Rows that are reduced are accumulated, none is stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from arenite_codegen.network import Layer, Mode, Read
 from arenite_codegen.operators.base import Context, RowShape, multiplier, quantisation, refuse, same_quantisation
 
-__all__ = ["lower_maximum", "lower_mean", "lower_minimum", "lower_sum"]
+__all__ = ["lower_arg_max", "lower_arg_min", "lower_maximum", "lower_mean", "lower_minimum", "lower_sum"]
 
 # Sums of differences from the zero point, at most 255 each, fit int32.
 MAX_TERMS = 1 << 23
@@ -69,6 +69,27 @@ class _Plan:
     def outputs(self) -> int:
         """Bytes of an output row."""
         return (1 if self.pixels else self.shape.width) * (1 if self.channels else self.shape.channels)
+
+
+def lower_arg_max(context: Context) -> Layer:
+    """The first position of the greatest byte along an axis, as int32."""
+    return _position_layer(context, flip=0)
+
+
+def lower_arg_min(context: Context) -> Layer:
+    """The first position of the least byte along an axis, as int32."""
+    return _position_layer(context, flip=-1)
+
+
+def _position_layer(context: Context, flip: int) -> Layer:
+    quantisation(context, context.input(0))
+    if context.output.dtype != "int32":
+        raise refuse(context, f"{context.output} is not int32")
+    plan = _plan(context)
+    gone = (plan.rows, plan.pixels, plan.channels)
+    steps = dict(zip(("row_index", "pixel_index", "channel_index"), map(int, gone), strict=True))
+    # The best byte of each output lies behind the positions.
+    return _layer(context, plan, "arg_extreme_s8", {"flip": flip, **steps}, scratch_bytes=5 * plan.outputs)
 
 
 def _plan(context: Context) -> _Plan:

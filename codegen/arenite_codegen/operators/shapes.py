@@ -155,6 +155,7 @@ _RULES: Mapping[str, Callable[[Context], Shape]] = {
     "EXP": _same,
     "GELU": _same,
     "HARD_SWISH": _same,
+    "L2_NORMALIZATION": _same,
     "LEAKY_RELU": _same,
     "LOG": _same,
     "LOGISTIC": _same,

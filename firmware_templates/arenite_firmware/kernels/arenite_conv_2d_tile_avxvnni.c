@@ -108,6 +108,4 @@ typedef void (*run_t)(const arenite_conv_tile_t *t);
 static const run_t runs[ARENITE_TILE_PIXELS] = {run_1, run_2, run_3, run_4, run_5, run_6};
 
 void arenite_conv_2d_tile_avxvnni(const arenite_conv_tile_t *t) { runs[t->pixels - 1](t); }
-#else
-typedef int arenite_unused_t; /* a translation unit is never empty */
 #endif

@@ -123,6 +123,33 @@ typedef struct {
 PIXELS_3X3(pixels_3x3_positive, TIES_UP)
 PIXELS_3X3(pixels_3x3_signed, TIES_DOWN)
 
+/* A whole block of a window of more than one tap, `at` channels behind the first. */
+#define BLOCK_OF_PAIRS(name, ties)                                                                           \
+    static void name(fast_t *fast, const taps_t *taps, int32_t at, int8_t *to) {                             \
+        register fast_t *f __asm__("r12") = fast;                                                            \
+        register int8_t *out __asm__("r11") = to;                                                            \
+        register const int8_t *const *x __asm__("r8") = taps->x;                                             \
+        register const int8_t *w __asm__("r7") = fast->blocks + at / BLOCK * BLOCK_BYTES(taps->count);       \
+        register int32_t offset __asm__("r0") = at;                                                          \
+        register int32_t odd __asm__("r3") = taps->count % 2;                                                \
+        register int32_t pairs __asm__("lr") = taps->count / 2;                                              \
+        __asm__ volatile(BIAS "dls lr, lr\n"                                                                 \
+                              "1:\n\t"                                                                       \
+                              "ldrd r1, r2, [r8], #8\n\t"                                                    \
+                              "add r1, r1, r0\n\t"                                                           \
+                              "add r2, r2, r0\n\t" FIRST("r1") SECOND("r2") WIDEN                            \
+                         "le lr, 1b\n\t"                                                                     \
+                         "cbz r3, 2f\n\t"                                                                    \
+                         "ldr r1, [r8]\n\t"                                                                  \
+                         "add r1, r1, r0\n\t" FIRST("r1") WIDEN "2:\n\t" SCALE("q0", ties) SCALE("q1", ties) \
+                             SCALE("q2", ties) SCALE("q3", ties) BYTES                                       \
+                         : "+r"(out), "+r"(x), "+r"(w), "+r"(pairs)                                          \
+                         : "r"(f), "r"(offset), "r"(odd)                                                     \
+                         : "r1", "r2", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory");      \
+    }
+BLOCK_OF_PAIRS(block_positive, TIES_UP)
+BLOCK_OF_PAIRS(block_signed, TIES_DOWN)
+
 /* A block of up to 16 channels of any window, `at` channels behind the first. */
 static void any_block(const taps_t *taps, const output_t *o, int32_t at) {
     const mve_pred16_t inside = vctp8q((uint32_t)(o->channels - at));
@@ -155,21 +182,34 @@ static void any_block(const taps_t *taps, const output_t *o, int32_t at) {
     vstrbq_p_s8(o->out + at, bytes, inside);
 }
 
+static void run_3x3(const taps_t *taps, output_t *o, int32_t pixels) {
+    for (int32_t i = 0; i < FAST_TAPS; i++) {
+        o->fast.x[i] = taps->x[i];
+    }
+    o->fast.whole_blocks = o->channels / BLOCK;
+    o->fast.pixels = pixels;
+    if (o->mode == ARENITE_MVE_POSITIVE) {
+        pixels_3x3_positive(&o->fast, o->out);
+    } else {
+        pixels_3x3_signed(&o->fast, o->out);
+    }
+}
+
 /* `pixels` pixels; more than one only where their channels are whole blocks. */
 static __attribute__((noinline)) void run_pixels(const taps_t *taps, output_t *o, int32_t pixels) {
+    const int32_t whole = o->channels / BLOCK * BLOCK;
     int32_t at = 0;
-    if (taps->count == FAST_TAPS && o->mode != ARENITE_MVE_ANY && o->channels >= BLOCK) {
-        for (int32_t i = 0; i < FAST_TAPS; i++) {
-            o->fast.x[i] = taps->x[i];
+    if (o->mode != ARENITE_MVE_ANY && taps->count == FAST_TAPS && whole > 0) {
+        run_3x3(taps, o, pixels);
+        at = whole;
+    } else if (o->mode != ARENITE_MVE_ANY && taps->count > 1) {
+        for (; at < whole; at += BLOCK) {
+            if (o->mode == ARENITE_MVE_POSITIVE) {
+                block_positive(&o->fast, taps, at, o->out + at);
+            } else {
+                block_signed(&o->fast, taps, at, o->out + at);
+            }
         }
-        o->fast.whole_blocks = o->channels / BLOCK;
-        o->fast.pixels = pixels;
-        if (o->mode == ARENITE_MVE_POSITIVE) {
-            pixels_3x3_positive(&o->fast, o->out);
-        } else {
-            pixels_3x3_signed(&o->fast, o->out);
-        }
-        at = o->channels / BLOCK * BLOCK;
     }
     for (; at < o->channels; at += BLOCK) {
         any_block(taps, o, at);

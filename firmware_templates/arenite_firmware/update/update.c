@@ -122,6 +122,23 @@ update_boot_t update_boot(const update_slots_t *slots) {
     return boot;
 }
 
+update_boot_t update_look(const update_slots_t *slots, int running) {
+    const int other = 1 - running;
+    update_boot_t found = {.slot = running};
+    image_t images[UPDATE_SLOTS];
+    memset(images, 0, sizeof images);
+    for (int slot = 0; slot < UPDATE_SLOTS; slot++) {
+        found.status[slot] = check_slot(slots, slot, &images[slot]);
+    }
+    const bool has_other = found.status[other] == UPDATE_OK;
+    const bool is_older = has_other && images[other].version > images[running].version;
+    found.version = found.status[running] == UPDATE_OK ? images[running].version : 0;
+    found.confirmed = is_confirmed(slots, running);
+    found.on_trial = has_other && !is_older && !found.confirmed;
+    found.rolled_back = is_older && is_tried(slots, other) && !is_confirmed(slots, other);
+    return found;
+}
+
 update_status_t update_confirm(const update_slots_t *slots, int slot) {
     uint8_t unit[UPDATE_MOST_WRITE_BYTES];
     for (uint32_t cell = 1; cell <= UPDATE_CONFIRM_CELLS && !is_confirmed(slots, slot); cell++) {

@@ -58,6 +58,9 @@ uint32_t update_payload_limit(const update_flash_t *flash, uint32_t slot_bytes);
 /* Looks at both slots, chooses one and marks it. Call it once a start. */
 update_boot_t update_boot(const update_slots_t *slots);
 
+/* The same of what runs already, without choosing or marking. */
+update_boot_t update_look(const update_slots_t *slots, int running);
+
 /* The image that runs works: later starts keep it. */
 update_status_t update_confirm(const update_slots_t *slots, int slot);
 

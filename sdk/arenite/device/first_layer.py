@@ -37,7 +37,7 @@ class LayerDifference:
         rows_made, rows_expected: Of its output; where they differ, the row schedule is at fault.
         row, column, channel: Of the first byte that differs, in a map of height × width × channels; `column` is 0 where
             the value has no width. None where every row that was made is right.
-        expected, got: Both values there.
+        expected, got: Both values there, as the firmware keeps them: those of a uint8 tensor are 128 less.
         explanation: Which rounding rule makes the board's value, or that none does.
     """
 
@@ -51,8 +51,8 @@ class LayerDifference:
     row: int | None
     column: int | None
     channel: int | None
-    expected: int | None
-    got: int | None
+    expected: float | None
+    got: float | None
     explanation: str
 
 
@@ -85,6 +85,10 @@ class ReferenceModel:
         tensors = [self.graph.tensors[i] for i in self.graph.inputs]
         return [np.frombuffer(data, t.dtype).reshape(t.shape) for data, t in zip(inputs, tensors, strict=True)]
 
+    def random_inputs(self, generator: np.random.Generator) -> list[bytes]:
+        """Bytes for each input: any bits for integers, a normal distribution for floats."""
+        return [_random(self.graph.tensors[i], generator).tobytes() for i in self.graph.inputs]
+
     def outputs(self, vectors: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
         """The bytes of each output for each vector."""
         found = reference_outputs(self._content, [self.arrays(inputs) for inputs in vectors], self.graph.path)
@@ -98,6 +102,15 @@ class ReferenceModel:
         if not made:
             return given
         return given | dict(reference_tensors(self._content, arrays, made, self.graph.path))
+
+
+def _random(tensor: Tensor, generator: np.random.Generator) -> Array:
+    kind = np.dtype(tensor.dtype)
+    if kind.kind == "f":
+        return generator.standard_normal(tensor.shape).astype(kind)
+    if kind.kind == "b":
+        return generator.integers(0, 2, tensor.shape).astype(kind)
+    return np.frombuffer(generator.bytes(tensor.elements * kind.itemsize), kind)
 
 
 def first_wrong_layer(
@@ -164,16 +177,18 @@ def _difference(
     found: bytes,
 ) -> LayerDifference:
     place: tuple[int | None, ...] = (None, None, None)
-    expected = got = None
+    expected: float | None = None
+    got: float | None = None
     explanation = f"it made {rows_made} rows, the schedule has {len(rows)}: look at the row schedule"
     if wrong is not None:
         at = next((i for i, (a, b) in enumerate(zip(rows[wrong], found, strict=True)) if a != b), None)
         if at is None:
             explanation = "the row differs from run to run: look for memory that two things share"
         else:
-            flat = wrong * int(layer["row_bytes"]) + at
+            kind = np.dtype(np.int8 if tensor.dtype == "uint8" else tensor.dtype)
+            flat = (wrong * int(layer["row_bytes"]) + at) // kind.itemsize
             place = _place(tensor, flat)
-            expected, got = (int(np.int8(np.uint8(row[at]))) for row in (rows[wrong], found))
+            expected, got = (np.frombuffer(row, kind)[at // kind.itemsize].item() for row in (rows[wrong], found))
             explanation = _explain(reference, values, layer, flat, rows_made == len(rows), got)
     row, column, channel = place
     return LayerDifference(
@@ -203,7 +218,12 @@ def _place(tensor: Tensor, flat: int) -> tuple[int, int, int]:
 
 
 def _explain(
-    reference: ReferenceModel, values: Mapping[int, Array], layer: Mapping[str, Any], flat: int, whole: bool, got: int
+    reference: ReferenceModel,
+    values: Mapping[int, Array],
+    layer: Mapping[str, Any],
+    flat: int,
+    whole: bool,
+    got: float | None,
 ) -> str:
     operator = reference.graph.operators[layer["operators"][-1]]
     source = operator.inputs[0] if operator.inputs else -1

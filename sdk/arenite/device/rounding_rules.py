@@ -102,7 +102,7 @@ def _clamp(activation: Any, quantisation: Any) -> tuple[int, int]:
 
     def quantised(real: float) -> int:
         steps = float(np.float32(real) / quantisation.scale)
-        return quantisation.zero_point + int(math.copysign(math.floor(abs(steps) + 0.5), steps))
+        return int(quantisation.zero_point) + int(math.copysign(math.floor(abs(steps) + 0.5), steps))
 
     return (
         -128 if low is None else max(-128, quantised(low)),

@@ -22,6 +22,7 @@ class Target:
 
     Attributes:
         image: The firmware, or on the host the shared library.
+        build_id: What the firmware says of itself, 16 hexadecimal digits; empty in reports of older versions.
         architecture: `cortex-m`, `riscv32` or `host`.
         memory: Tables of `name`, `kind`, `origin`, `length`.
         uart: Table of `kind`, `base`, `baud`.
@@ -36,6 +37,7 @@ class Target:
     uart: dict[str, Any]
     counter: dict[str, Any]
     emulators: dict[str, dict[str, Any]]
+    build_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def read_target(bundle_dir: Path) -> Target:
             uart=target["uart"],
             counter=target["counter"],
             emulators=target["emulators"],
+            build_id=str(report.get("build_id", "")),
         )
     except OSError as error:
         raise UsageError("this bundle is not built", where=str(bundle_dir), cure=_CURE) from error

@@ -70,6 +70,7 @@ class VerifyReport:
     """What came of a verification.
 
     Attributes:
+        same_build: The board runs the very firmware of the bundle's build folder; None where that does not say which.
         identical: Every output byte of every vector of every model is as expected, and for the first vector the rows of
             every layer that was compared.
         vectors: Vectors that were compared, of all models, `random_vectors` among them.
@@ -103,6 +104,7 @@ class VerifyReport:
     random_vectors: int = 0
     layers_checked: int = 0
     first_layer: LayerDifference | None = None
+    same_build: bool | None = None
 
 
 @dataclass
@@ -169,7 +171,8 @@ def verify(
                 _prove(bundle_dir, manifest["models"], index, device, board, limits, step.advance)
                 for index in range(len(manifest["models"]))
             ]
-        return _report(device.identity, board, proofs)
+        built = read_target(bundle_dir).build_id
+        return _report(device.identity, board, proofs, device.about().build_id == built if built else None)
 
 
 def _prove(
@@ -246,14 +249,15 @@ def _random_vectors(
         return []
     reference = ReferenceModel(bundle_dir, model)
     generator = np.random.default_rng(limits.seed)
-    sizes = [int(tensor["bytes"]) for tensor in model["inputs"]]
-    inputs = [[generator.bytes(size) for size in sizes] for _ in range(limits.random)]
+    inputs = [reference.random_inputs(generator) for _ in range(limits.random)]
     before = [data for data, _ in golden] if _remembers(model) else []
     found = reference.outputs([*before, *inputs])[len(before) :]
     return [(data, outputs) for data, outputs in zip(inputs, found, strict=True)]
 
 
-def _report(identity: Identity, board: EmulatedBoard | None, proofs: list[ModelProof]) -> VerifyReport:
+def _report(
+    identity: Identity, board: EmulatedBoard | None, proofs: list[ModelProof], same_build: bool | None
+) -> VerifyReport:
     stacks = [proof.stack_peak_bytes for proof in proofs if proof.stack_peak_bytes is not None]
     return VerifyReport(
         identical=all(proof.identical for proof in proofs),
@@ -271,6 +275,7 @@ def _report(identity: Identity, board: EmulatedBoard | None, proofs: list[ModelP
         random_vectors=sum(proof.random_vectors for proof in proofs),
         layers_checked=sum(proof.layers_checked for proof in proofs),
         first_layer=next((proof.first_layer for proof in proofs if not proof.identical), None),
+        same_build=same_build,
     )
 
 

@@ -76,6 +76,9 @@ def pieces_of(bundle_dir: Path, target: FlashTarget) -> list[Piece]:
     listing = bundle_dir / "build" / "flasher_args.json"
     if target.method == "esptool" and listing.is_file():
         return _cut(_listed(listing))
+    if read_manifest(bundle_dir).get("loader"):
+        cure = "Sign it with `arenite update sign` and write loader and image as docs/update.md says"
+        raise UsageError("the bundle is for a slot, which needs a signed image", where=str(bundle_dir), cure=cure)
     elf = bundle_dir / "build" / "firmware.elf"
     if not elf.is_file():
         cure = f"Run arenite build {bundle_dir}"

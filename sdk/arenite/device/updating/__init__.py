@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from arenite.device.updating.bundles import factory_segments, sign_bundle
 from arenite.device.updating.image import Header, Kind, read_header, sign_image
 from arenite.device.updating.keys import make_key, public_key_of, read_private_key, read_public_key
 from arenite.device.updating.session import SlotState, UpdateReport, read_state, send_image
@@ -12,6 +13,7 @@ __all__ = [
     "Kind",
     "SlotState",
     "UpdateReport",
+    "factory_segments",
     "make_key",
     "public_key_of",
     "read_header",
@@ -19,5 +21,6 @@ __all__ = [
     "read_public_key",
     "read_state",
     "send_image",
+    "sign_bundle",
     "sign_image",
 ]

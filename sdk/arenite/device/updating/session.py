@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from arenite.device import protocol
@@ -12,10 +13,11 @@ from arenite.device.updating.image import HEADER_BYTES, Header, read_header
 from arenite.errors import CheckFailedError, LinkError
 from arenite.progress import Progress, silent
 
-__all__ = ["SlotState", "UpdateReport", "read_state", "send_image"]
+__all__ = ["SlotState", "UpdateReport", "begin", "finish", "read_state", "send_image", "send_payload"]
 
 _STATE, _BEGIN, _TAKE, _FINISH, _CONFIRM = range(5)
 _TAKE_HEADER = 5
+_MOST_BYTES = protocol.MAX_PAYLOAD - _TAKE_HEADER
 _ERASE_S = 30.0
 _RESULTS = (
     "holds a whole, signed image",
@@ -104,14 +106,10 @@ def send_image(device: Device, image: bytes, *, confirm: bool = True, progress: 
         LinkError: The board has no slots, or does not answer.
     """
     header, before = read_header(image), read_state(device)
-    step_bytes = protocol.MAX_PAYLOAD - _TAKE_HEADER
     with (progress or silent()).step("send the image", header.payload_bytes) as step:
-        _ask(device, _BEGIN, image[:HEADER_BYTES])
-        for at in range(HEADER_BYTES, len(image), step_bytes):
-            part = image[at : at + step_bytes]
-            _ask(device, _TAKE, struct.pack("<I", at - HEADER_BYTES) + part)
-            step.advance(len(part))
-        _ask(device, _FINISH)
+        begin(device, image)
+        send_payload(device, image, advance=step.advance)
+        finish(device)
     device.reboot(into_update=True)
     state = read_state(device)
     if state.version != header.version:
@@ -122,6 +120,38 @@ def send_image(device: Device, image: bytes, *, confirm: bool = True, progress: 
         _ask(device, _CONFIRM)
         state = read_state(device)
     return UpdateReport(header, before, state)
+
+
+def begin(device: Device, image: bytes) -> None:
+    """Shows the header to the board, which erases the header of the other slot if it takes the image.
+
+    Raises:
+        CheckFailedError: The board refuses.
+    """
+    _ask(device, _BEGIN, image[:HEADER_BYTES])
+
+
+def send_payload(
+    device: Device, image: bytes, chunk_bytes: int = _MOST_BYTES, advance: Callable[[int], None] = lambda count: None
+) -> None:
+    """Sends what lies behind the header, front to back; `advance` is told the bytes of each frame.
+
+    Raises:
+        CheckFailedError: The board refuses.
+    """
+    for at in range(HEADER_BYTES, len(image), chunk_bytes):
+        part = image[at : at + chunk_bytes]
+        _ask(device, _TAKE, struct.pack("<I", at - HEADER_BYTES) + part)
+        advance(len(part))
+
+
+def finish(device: Device) -> None:
+    """The board compares what it has written; from then on the image counts.
+
+    Raises:
+        CheckFailedError: It is not what was signed, or not all of it.
+    """
+    _ask(device, _FINISH)
 
 
 def _ask(device: Device, operation: int, data: bytes = b"") -> bytes:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signed image of a built bundle, and what a factory writes into a new board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from arenite._manifest import read_manifest
+from arenite.device.target import Segment, read_segments
+from arenite.device.updating.image import HEADER_BYTES, Kind, sign_image
+from arenite.errors import UsageError
+
+__all__ = ["factory_segments", "sign_bundle"]
+
+PAYLOAD_AT = 1024  # UPDATE_PAYLOAD_AT of update.h
+
+
+def sign_bundle(bundle_dir: Path, private_key: Any, *, version: int) -> bytes:
+    """The image of firmware that was bundled and built for a slot.
+
+    Raises:
+        UsageError: The bundle is for no slot, or is not built.
+    """
+    manifest = read_manifest(bundle_dir)
+    address = _slot_address(bundle_dir, manifest)
+    payload = _joined(read_segments(_built(bundle_dir, "firmware.elf")), address + PAYLOAD_AT)
+    board = str(manifest["board"])
+    return sign_image(payload, private_key, kind=Kind.FIRMWARE, version=version, board=board, address=address)
+
+
+def factory_segments(bundle_dir: Path, image: bytes) -> list[Segment]:
+    """What a factory writes: the loader, and an image in the slot that it is for.
+
+    Raises:
+        UsageError: The bundle is for no slot, or is not built.
+    """
+    address = _slot_address(bundle_dir, read_manifest(bundle_dir))
+    slot = [Segment(address, image[:HEADER_BYTES]), Segment(address + PAYLOAD_AT, image[HEADER_BYTES:])]
+    return [*read_segments(_built(bundle_dir, "loader.elf")), *slot]
+
+
+def _slot_address(bundle_dir: Path, manifest: dict[str, Any]) -> int:
+    loader = manifest.get("loader")
+    if not isinstance(loader, dict) or not isinstance(loader.get("address"), int):
+        cure = "Bundle it with --slot and --update-key"
+        raise UsageError("the bundle is for no slot", where=str(bundle_dir), cure=cure)
+    return int(loader["address"])
+
+
+def _built(bundle_dir: Path, name: str) -> Path:
+    elf = bundle_dir / "build" / name
+    if not elf.is_file():
+        raise UsageError("the bundle is not built", where=str(bundle_dir), cure=f"Run arenite build {bundle_dir}")
+    return elf
+
+
+def _joined(segments: Sequence[Segment], start: int) -> bytes:
+    """The bytes from `start` on: linkers let the first segment begin earlier, with the headers of the ELF file."""
+    end = max(segment.address + len(segment.data) for segment in segments)
+    joined = bytearray(b"\xff" * (end - start))
+    for segment in segments:
+        data = segment.data[max(0, start - segment.address) :]
+        at = max(0, segment.address - start)
+        joined[at : at + len(data)] = data
+    return bytes(joined)
