@@ -19,6 +19,8 @@ _FUNCTION = re.compile(_OWN + r"(\w+)\(", re.MULTILINE)
 _VARIABLE = re.compile(_OWN + r"(\w+)(?:\[[^\]]*\])*\s*[=;]", re.MULTILINE)
 _ENUM = re.compile(r"^enum \{([^}]*)\}", re.MULTILINE)
 _TYPEDEF = re.compile(r"^typedef [^{};]*?\b(\w+)(?:\[[^\]]*\])?;|^\} (\w+);", re.MULTILINE)
+_POINTER_TYPE = re.compile(r"^typedef [^{};]*?\(\*(\w+)\)", re.MULTILINE)
+_PASTED = re.compile(r"\b(\w+_)##")
 # Strings and comments; then a word with what stands before it.
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|(->\s*|\.\s*)?\b([A-Za-z_]\w*)\b', re.DOTALL)
 
@@ -45,8 +47,10 @@ def amalgamated(last: str, files: Mapping[str, str]) -> str:
 def _part(name: str, files: Mapping[str, str], clashes: set[str], seen: set[str]) -> str:
     text = files[name]
     mine = set(_own(text)) & clashes
+    for start in mine & set(_PASTED.findall(text)):
+        mine |= _starting(start, text)
     tag = re.sub(r"\W", "_", name.removesuffix(".c").removeprefix("arenite_"))
-    text = _renamed(text, {word: f"{word}__{tag}" for word in mine})
+    text = _renamed(text, {word: f"{tag}__{word}" for word in mine})
     return f"\n/* ---- {name} ---- */\n{_expanded(text, files, seen)}"
 
 
@@ -68,12 +72,19 @@ def _expanded(text: str, files: Mapping[str, str], seen: set[str], conditional: 
 
 def _own(text: str) -> Iterator[str]:
     """Names that belong to one file alone: macros, static functions and variables, enumerators, types."""
-    for pattern in (_DEFINE, _FUNCTION, _VARIABLE):
+    for pattern in (_DEFINE, _FUNCTION, _VARIABLE, _POINTER_TYPE):
         yield from pattern.findall(text)
+    for start in set(_PASTED.findall(text)):
+        yield from _starting(start, text)
     for first, second in _TYPEDEF.findall(text):
         yield first or second
     for body in _ENUM.findall(text):
         yield from re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
+
+
+def _starting(start: str, text: str) -> set[str]:
+    """Names that a macro puts together out of this start and more, wherever they are written out."""
+    return set(re.findall(rf"\b{start}\w*", text))
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No network takes more instructions than it did: exact counts on emulated boards.
+"""No network takes more instructions than it did, nor more stack than is promised: exact counts on emulated boards.
 
 The counts belong to the compilers named; docs/kernels.md has them beside those of TFLM.
 """
@@ -18,6 +18,7 @@ from arenite_codegen.build import build
 KWS, IC = "mlperf_tiny/kws_ref_model.tflite", "mlperf_tiny/pretrainedResnet_quant.tflite"
 HELIUM, RISCV = "qemu-mps3-an547", "qemu-riscv32"
 COMPILERS = {HELIUM: "arm-none-eabi-gcc 12.2.1", RISCV: "riscv64-unknown-elf-gcc 12.2.0"}
+STACK_BYTES = 1536
 CEILINGS = {
     (HELIUM, KWS): 1_080_000,
     (HELIUM, IC): 3_030_000,
@@ -36,6 +37,8 @@ def test_instructions_stay_below_their_ceiling(shared_data: Path, tmp_path: Path
     except MissingToolError as error:
         pytest.skip(str(error))
     assert proof.identical
+    assert proof.stack_peak_bytes is not None
+    assert proof.stack_peak_bytes <= report.stack_bytes <= STACK_BYTES
     if report.toolchain != COMPILERS[board]:
         pytest.skip(f"the ceiling is that of {COMPILERS[board]}, this is {report.toolchain}")
     ceiling = CEILINGS[board, name]

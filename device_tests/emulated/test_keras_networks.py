@@ -18,6 +18,7 @@ NETWORKS = {
     "MobileNetV2 0.5/160": SMALL,
     "MobileNetV2 0.35/96": SMALL,
     "MobileNetV1 0.25/96": SMALL,
+    "MobileNetV3-small 1.0/224": SMALL,
     "residual": SMALL,
     "inception": SMALL,
     "two branches": SMALL,

@@ -204,6 +204,24 @@ def test_a_tensor_that_two_operators_write_is_corrupt(tmp_path: Path) -> None:
     refused(builder.finish([x], [y]), tmp_path, "another operator has written", ModelError)
 
 
+def test_a_small_quotient_is_rounded_where_the_reference_shifts_too_far(
+    compiler: HostCompiler, prebuilt: list[Path]
+) -> None:
+    """All pairs of bytes; the quotient on a scale of 1 shifts by more than 31 bits, which C leaves undefined."""
+    builder = ModelBuilder()
+    a, b = tensor(builder, "a", (1, 256, 1, 1)), tensor(builder, "b", (1, 1, 256, 1))
+    y = tensor(builder, "y", (1, 256, 256, 1), {"scales": [1.0], "zero_points": [3]})
+    builder.operator("DIV", [a, b], [y], version=2, options="DivOptions", fusedActivationFunction=0)
+    every = np.arange(-128, 128).astype(np.int8)
+    inputs = [every.reshape(1, 256, 1, 1), every.reshape(1, 1, 256, 1)]
+    with GraphBatch([builder.finish([a, b], [y])], compiler, prebuilt) as graphs:
+        found = graphs.run(0, inputs, [np.empty((256, 256), np.int8)], 0, 0)[0].astype(int) - 3
+    above, below = (every.astype(float) - 3)[:, None], np.delete(every.astype(float) - 3, 131)[None, :]
+    wanted = np.clip(above / below, -131, 124)
+    # A reciprocal, a product and a shift, each rounded once.
+    assert np.abs(np.delete(found, 131, axis=1) - wanted).max() <= 0.51
+
+
 def test_a_bias_at_the_end_of_int32_is_no_undefined_behaviour(compiler: HostCompiler, prebuilt: list[Path]) -> None:
     """The reference adds nothing to it (every input is at the zero point), the folded sum passes the end on its way."""
     builder = ModelBuilder()

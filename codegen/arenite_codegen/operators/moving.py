@@ -73,7 +73,8 @@ def _one_item(context: Context, picks: Indices, source: Tensor) -> Indices:
     first = np.arange(context.batch)[:, None] * (source.elements // context.batch)
     if not np.array_equal(np.where(items == FILL, FILL, items - first), np.broadcast_to(items[0], items.shape)):
         raise refuse(context, f"it moves elements between the items of the batch of {context.batch}")
-    return items[0]
+    item: Indices = items[0]
+    return item
 
 
 def _row_count(context: Context, output: Tensor, size: int) -> int:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from arenite_codegen.network import Layer, Read
@@ -92,6 +94,14 @@ def _check_size(context: Context, shape: list[int]) -> None:
         raise refuse(context, f"it makes {shape}, but its output is {context.output}")
 
 
+def _check_padded(context: Context, shape: tuple[int, ...], amounts: list[list[int]]) -> None:
+    """Before the map is made: one that the output does not hold may be beyond all memory."""
+    made = math.prod(extent + sum(pair) for extent, pair in zip(shape, amounts, strict=True))
+    if made != context.output.elements:
+        what = f"with its paddings {amounts} it makes {made:,} elements"
+        raise refuse(context, f"{what}, but its output is {context.output}")
+
+
 def lower_reverse(context: Context) -> Layer:
     """Some axes backwards."""
     indices = indices_of(context.input(0))
@@ -107,6 +117,7 @@ def lower_mirror_pad(context: Context) -> Layer:
     most = [extent - 1 + mode for extent in indices.shape]
     if any(not 0 <= amount <= limit for pair, limit in zip(amounts, most, strict=True) for amount in pair):
         raise refuse(context, f"its paddings {amounts.tolist()} are more than there is to mirror")
+    _check_padded(context, indices.shape, amounts.tolist())
     return move(context, np.pad(indices, amounts, mode="symmetric" if mode else "reflect"))
 
 
@@ -142,6 +153,7 @@ def lower_space_to_batch(context: Context) -> Layer:
     indices, blocks, amounts = _image(context), _numbers(context, 1), context.constant(2)
     if len(blocks) != 2 or amounts.shape != (2, 2) or min(blocks) < 1 or amounts.min() < 0:
         raise refuse(context, f"blocks {blocks} and paddings {amounts.tolist()} do not suit {context.input(0)}")
+    _check_padded(context, indices.shape, [[0, 0], *amounts.tolist(), [0, 0]])
     padded = np.pad(indices, [(0, 0), *amounts.tolist(), (0, 0)], constant_values=FILL)
     n, h, w, c = padded.shape
     if h % blocks[0] or w % blocks[1]:
@@ -238,4 +250,4 @@ def lower_unpack(context: Context) -> tuple[Layer, ...]:
     outputs = [context.graph.tensors[index] for index in context.operator.outputs]
     if len(outputs) != indices.shape[axis]:
         raise refuse(context, f"it has {len(outputs)} outputs for {indices.shape[axis]} positions")
-    return tuple(move(context, indices.take(i, axis), output=output) for i, output in enumerate(outputs))
+    return tuple(move(context, np.take(indices, [i], axis), output=output) for i, output in enumerate(outputs))

@@ -55,4 +55,5 @@ def _initialise(context: Context, graph: Graph, operator: Operator, names: dict[
 
 def _name(operator: Operator) -> str:
     """Containers are name spaces."""
-    return f"{operator.attributes['container']}/{operator.attributes['shared_name']}".lstrip("/")
+    container, name = (operator.attributes[key] or "" for key in ("container", "shared_name"))
+    return f"{container}/{name}".lstrip("/")

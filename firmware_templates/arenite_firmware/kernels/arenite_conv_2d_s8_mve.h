@@ -14,7 +14,7 @@
 
 #include "arenite_conv_2d_s8.h"
 
-#define ARENITE_MVE_COPY 448 /* bytes of stack for windows that do not lie in memory as they are needed */
+#define ARENITE_MVE_COPY 432 /* bytes of stack for windows that do not lie in memory as they are needed */
 #define ARENITE_MVE_RUNS 32
 
 /* rows, out: as arenite_conv_2d_s8. No scratch. */

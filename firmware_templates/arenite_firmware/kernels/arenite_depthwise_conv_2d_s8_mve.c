@@ -16,7 +16,7 @@
 
 /* Where the taps of one pixel lie, at their first channel. */
 typedef struct {
-    const int8_t *x[ARENITE_MVE_TAPS];
+    const int8_t *x[ARENITE_MVE_TAPS + 3]; /* moved by fours */
     int32_t count;
 } taps_t;
 

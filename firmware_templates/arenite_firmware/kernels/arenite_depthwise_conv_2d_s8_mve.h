@@ -14,7 +14,7 @@
 
 #include "arenite_depthwise_conv_2d_s8.h"
 
-#define ARENITE_MVE_TAPS 64
+#define ARENITE_MVE_TAPS 49 /* 7x7 */
 
 /* rows, out: as arenite_depthwise_conv_2d_s8. No scratch. */
 void arenite_depthwise_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out,
