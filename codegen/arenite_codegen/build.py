@@ -167,7 +167,7 @@ def _call(command: Sequence[str], cwd: Path, what: str) -> None:
         return
     _raise_if_too_large(result.stderr)
     lines = result.stderr.splitlines()
-    first = next((line for line in lines if "error" in line), result.stderr.strip()[-300:])
+    first = next((line for line in lines if "error" in line or "undefined" in line), result.stderr.strip()[-300:])
     raise ToolchainError(
         f"the compiler refused it: {first.strip() or f'exit code {result.returncode}'}",
         where=what,
