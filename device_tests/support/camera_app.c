@@ -33,9 +33,7 @@ void app_start(void) {
     received = 0;
 }
 
-bool app_may_sleep(void) {
-    return true;
-}
+bool app_may_sleep(void) { return true; }
 
 void app_receive(uint8_t byte) {
     const arenite_pixels_t *pixels = &arenite_model_camera.pixels;
