@@ -95,6 +95,6 @@ def compiler() -> HostCompiler:
 
 
 @pytest.fixture(scope="session")
-def prebuilt(compiler: HostCompiler, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def prebuilt(compiler: HostCompiler) -> list[Path]:
     """Kernels and executor, compiled once for all batches of graphs."""
-    return prebuild(compiler, tmp_path_factory.mktemp("kernels"))
+    return prebuild(compiler)

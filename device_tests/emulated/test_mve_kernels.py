@@ -31,9 +31,9 @@ def helium() -> Mps3Compiler:
 
 
 @pytest.fixture(scope="module")
-def built_for_helium(helium: Mps3Compiler, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
+def built_for_helium(helium: Mps3Compiler) -> Sequence[Path]:
     """Kernels, executor and runner, compiled once."""
-    return prebuild(helium, tmp_path_factory.mktemp("kernels"))
+    return prebuild(helium)
 
 
 def test_random_graphs_equal_tflm(helium: Mps3Compiler, built_for_helium: Sequence[Path]) -> None:

@@ -34,9 +34,9 @@ BOARDS = ("qemu-mps2-an386", "qemu-riscv32")
 
 
 @pytest.fixture(scope="module")
-def guarded_prebuilt(compiler: HostCompiler, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def guarded_prebuilt(compiler: HostCompiler) -> list[Path]:
     """Kernels and executor of validation builds."""
-    return prebuild(compiler, tmp_path_factory.mktemp("guarded"), guards=True)
+    return prebuild(compiler, guards=True)
 
 
 def model_of(folder: Path, kind: str, seed: int) -> Path:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import hashlib
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ __all__ = ["ISA_LEVELS", "GraphBatch", "GraphCrash", "prebuild"]
 
 Array = npt.NDArray[Any]
 RUNNER = Path(__file__).parent / "graph_runner.c"
+_OBJECTS = Path(__file__).parents[2] / "build" / "objects"
 # Levels of arenite_host_isa.h by name. `portable` takes the kernels of every board instead.
 ISA_LEVELS = {"portable": 0, "dsp": 0, "plain": 0, "avx2": 1, "avxvnni": 2, "avx512": 3}
 # Other names and the boards whose kernels they take; the instructions of `dsp` are plain C here.
@@ -40,13 +43,26 @@ class GraphCrash(Exception):
     """The program ended in the middle of a request; the text is the sanitiser's report."""
 
 
-def prebuild(compiler: HostCompiler, folder: Path, guards: bool = False) -> list[Path]:
-    """Compiles what all batches share: the executor with its step hook, every kernel, the runner."""
+def prebuild(compiler: HostCompiler, guards: bool = False) -> list[Path]:
+    """Compiles what all batches share: the executor with its step hook, every kernel, the runner.
+
+    Once for all processes and runs: kept in the checkout's `build`, under a digest of all that goes in.
+    """
     board = MVE_BOARD if isinstance(compiler, Mps3Compiler) else None
-    (folder / "arenite_limits.h").write_text(limits_header(guards, board=board))
-    includes = [folder, RUNTIME, KERNELS]
+    limits = limits_header(guards, board=board)
     sources = [*sorted(RUNTIME.glob("*.c")), *kernel_sources(), RUNNER]
-    return compiler.compile(sources, includes, folder / "obj", "-DARENITE_ON_STEP")
+    digest = hashlib.sha256(repr((compiler.name, compiler.command, compiler.flags, limits)).encode())
+    for path in [*sources, *sorted([*RUNTIME.glob("*.h"), *KERNELS.glob("*.h")])]:
+        digest.update(path.read_bytes())
+    folder = _OBJECTS / digest.hexdigest()[:32]
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            (folder / "arenite_limits.h").write_text(limits)
+            compiler.compile(sources, [folder, RUNTIME, KERNELS], folder / "obj", "-DARENITE_ON_STEP")
+            (folder / "done").touch()
+    return sorted((folder / "obj").glob("*.o"))
 
 
 class GraphBatch:
