@@ -16,7 +16,7 @@ from arenite.reference import LITERT, TFLM, reference_available, reference_name,
 from arenite.tflite_graph import Graph, Tensor
 from arenite_codegen.uint8 import is_uint8_born
 
-__all__ = ["ONLY_LITERT", "Vectors", "make_vectors"]
+__all__ = ["ONLY_LITERT", "Vectors", "authority_package", "make_vectors"]
 
 Array = npt.NDArray[Any]
 
@@ -65,7 +65,7 @@ def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
         ContractError: The model's contract or its golden vectors are damaged.
     """
     own = _contract_inputs(graph)
-    package = _authority(graph)
+    package = authority_package(graph)
     if package is None or not reference_available(package):
         return Vectors(None, (), ())
     inputs = [*own, *_random_inputs(graph, count)]
@@ -73,7 +73,8 @@ def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
     return Vectors(reference_name(package), tuple(inputs), tuple(tuple(o) for o in outputs))
 
 
-def _authority(graph: Graph) -> str | None:
+def authority_package(graph: Graph) -> str | None:
+    """The package whose reference kernels give the firmware's bytes; None where neither does for all operators."""
     kinds = {operator.kind for operator in graph.operators}
     if is_uint8_born(graph):
         return LITERT

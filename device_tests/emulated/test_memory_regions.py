@@ -162,12 +162,13 @@ def test_two_models_share_memories(model: Path, tmp_path: Path) -> None:
 
 
 def constant_traffic(model: Path) -> int:
-    """Each distinct constant once a row of every layer that has it."""
+    """Each distinct constant, packed for the board's kernels, once a row of every layer that has it."""
+    choose = choose_for(load_board(REGIONS))
     network = legalise(read_graph(model))
     steps: Counter[int] = Counter()
     for layer, count in make_schedule(network).steps:
         steps[layer] += count
-    arrays = [(a, layer) for layer in network.layers for a in layer.parameters.values() if isinstance(a, np.ndarray)]
+    arrays = [(a, layer) for layer in network.layers for a in choose(layer).pack(layer).values() if isinstance(a, np.ndarray)]
     return sum(-(-a.nbytes // 4) * 4 * steps[layer.index] for a, layer in arrays)
 
 

@@ -72,7 +72,7 @@ def _compare(batch: GraphBatch, index: int, model: bytes) -> str | None:
     shapes = [(graph.tensors[i].shape, graph.tensors[i].dtype) for i in graph.inputs]
     inputs = [Choices.seeded(index).bytes_of(shape, dtype) for shape, dtype in shapes]
     try:
-        expected = reference_outputs(model, [inputs])[0]
+        expected = reference_outputs(model, [inputs], package=authority_package(graph) or TFLM)[0]
     except ModelError:
         return None  # the reference asks for more than is needed to compute
     try:

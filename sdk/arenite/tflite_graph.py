@@ -392,6 +392,9 @@ class _Reader:
         options = getattr(self._schema, table)()
         options.Init(union.Bytes, union.Pos)
         values = {_snake(name): getattr(options, name)() for name in fields}
+        for name, value in values.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise self._error(f"{where}: its {name} is {value}")
         return {k: v.decode("utf-8", "replace") if isinstance(v, bytes) else v for k, v in values.items()}
 
     def _metadata(self) -> dict[str, bytes]:
