@@ -52,16 +52,19 @@ class BuildReport:
     stack_is_bound: bool
 
 
-def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | None = None) -> BuildReport:
+def build(
+    bundle_dir: Path, toolchain: str | None = None, progress: Progress | None = None, optimise: str = "speed"
+) -> BuildReport:
     """Builds `DIR/build/firmware.elf` (board `host`: `DIR/build/libmodel.so`) and `DIR/build/build.json`.
 
     Args:
         bundle_dir: A folder that `bundle` made.
         toolchain: `gcc`, `zig`, `clang`, or None for the best that is installed.
         progress: Told of each compiled file.
+        optimise: `size`, `balanced` or `speed`: how kernels and executor are compiled.
 
     Raises:
-        UsageError: `bundle_dir` is not a bundle.
+        UsageError: `bundle_dir` is not a bundle, or there is no such optimisation.
         MissingToolError: No compiler is installed.
         DoesNotFitError: Code, weights or arena are larger than the board's memory.
         ToolchainError: The compiler or the linker refused the sources.
@@ -78,8 +81,8 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
         (out / "build.json").unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"the build folder cannot be written ({error.strerror})", where=str(out)) from error
-    build_id = _build_id(bundle_dir, manifest, tools)
-    objects = _compile_all(bundle_dir, manifest, tools, build_id, progress or silent())
+    build_id = _build_id(bundle_dir, manifest, tools, optimise)
+    objects = _compile_all(bundle_dir, manifest, tools, build_id, progress or silent(), optimise)
     _link(bundle_dir, tools, objects, output)
     _link_loader(bundle_dir, manifest, tools)
     report = _measure(board, bundle_dir / output, tools, int(manifest["weights_bytes"]))
@@ -90,9 +93,9 @@ def build(bundle_dir: Path, toolchain: str | None = None, progress: Progress | N
     return report
 
 
-def _build_id(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -> str:
+def _build_id(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, optimise: str) -> str:
     """What tells this firmware from others: a digest of its sources and of the compiler, 16 hexadecimal digits."""
-    digest = hashlib.sha256(" ".join((tools.version, *tools.command[1:], *tools.compile_flags)).encode())
+    digest = hashlib.sha256(" ".join((tools.version, *tools.command[1:], *tools.compile_flags, optimise)).encode())
     folders = sorted({*(source.split("/")[0] for source in manifest["sources"]), *manifest["include_dirs"]})
     for path in sorted(file for folder in folders for file in (bundle_dir / folder).rglob("*") if file.is_file()):
         digest.update(path.relative_to(bundle_dir).as_posix().encode())
@@ -101,7 +104,7 @@ def _build_id(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -> s
 
 
 def _compile_all(
-    bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, build_id: str, progress: Progress
+    bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, build_id: str, progress: Progress, optimise: str
 ) -> list[str]:
     sources: list[str] = manifest["sources"]
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
@@ -111,7 +114,7 @@ def _compile_all(
         includes += ["-isystem", "app/freestanding"]
 
     def compile_one(source: str) -> str:
-        return _compile(bundle_dir, tools, includes, source)
+        return _compile(bundle_dir, tools, includes, source, optimisation(source, optimise))
 
     objects = []
     with progress.step(f"compile with {tools.version}", len(sources)) as step, ThreadPoolExecutor(_JOBS) as pool:
@@ -121,9 +124,9 @@ def _compile_all(
     return objects
 
 
-def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source: str) -> str:
+def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source: str, level: str) -> str:
     target = _object(source)
-    flags = [] if source.endswith(".S") else [*tools.compile_flags, optimisation(source)]
+    flags = [] if source.endswith(".S") else [*tools.compile_flags, level]
     prefix = f"-ffile-prefix-map={bundle_dir.resolve()}=."
     _call([*tools.command, *flags, prefix, *includes, "-c", source, "-o", target], bundle_dir, source)
     return target
@@ -139,7 +142,7 @@ def _link_loader(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -
     if loader is None:
         return
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]] + ["-isystem", "app/freestanding"]
-    own = [_compile(bundle_dir, tools, includes, source) for source in loader["sources"]]
+    own = [_compile(bundle_dir, tools, includes, source, optimisation(source)) for source in loader["sources"]]
     shared = [name for name in manifest["sources"] if _is_shared_with_loader(name)]
     objects = [*own, *(_object(name) for name in shared)]
     flags = [loader["script"] if flag == "board/link.ld" else flag for flag in tools.link_flags]
@@ -164,7 +167,7 @@ def _call(command: Sequence[str], cwd: Path, what: str) -> None:
         return
     _raise_if_too_large(result.stderr)
     lines = result.stderr.splitlines()
-    first = next((line for line in lines if "error" in line), result.stderr.strip()[-300:])
+    first = next((line for line in lines if "error" in line or "undefined" in line), result.stderr.strip()[-300:])
     raise ToolchainError(
         f"the compiler refused it: {first.strip() or f'exit code {result.returncode}'}",
         where=what,

@@ -109,7 +109,7 @@ def _tensor_of(graph: Graph, network: Network, layer: Layer) -> int | None:
     for index in [*own, *range(len(graph.tensors))]:
         tensor = graph.tensors[index]
         if tensor.name == value.name and tensor.bytes == value.bytes * network.batch and not tensor.is_constant:
-            return index
+            return int(index)
     return None
 
 

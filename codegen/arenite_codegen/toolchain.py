@@ -17,9 +17,11 @@ from pathlib import Path
 from arenite.errors import MissingToolError, ToolchainError, UsageError
 from arenite_codegen.boards import Board
 
-__all__ = ["TOOLCHAINS", "Toolchain", "find_toolchain", "optimisation"]
+__all__ = ["OPTIMISE", "TOOLCHAINS", "Toolchain", "find_toolchain", "optimisation"]
 
 TOOLCHAINS = ("gcc", "zig", "clang")
+# What kernels and executor are compiled with.
+OPTIMISE = {"size": "-Os", "balanced": "-O2", "speed": "-O3"}
 
 _COMMON = (
     "-std=c99",
@@ -100,9 +102,15 @@ def find_toolchain(board: Board, choice: str | None = None) -> Toolchain:
     raise _missing(board, choice)
 
 
-def optimisation(source: str) -> str:
-    """The flag for one source of a bundle: speed where the time goes, size elsewhere."""
-    return "-O3" if source.split("/")[0] in ("kernels", "runtime") else "-Os"
+def optimisation(source: str, optimise: str = "speed") -> str:
+    """The flag for one source of a bundle: a key of `OPTIMISE` where the time goes, size elsewhere.
+
+    Raises:
+        UsageError: There is no such key.
+    """
+    if optimise not in OPTIMISE:
+        raise UsageError(f"a build is not optimised for {optimise!r}", cure=f"Choose one of {', '.join(OPTIMISE)}")
+    return OPTIMISE[optimise] if source.split("/")[0] in ("kernels", "runtime") else OPTIMISE["size"]
 
 
 def _command(board: Board, name: str) -> tuple[str, ...] | None:

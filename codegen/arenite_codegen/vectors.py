@@ -16,9 +16,16 @@ from arenite.reference import LITERT, TFLM, reference_available, reference_name,
 from arenite.tflite_graph import Graph, Tensor
 from arenite_codegen.uint8 import is_uint8_born
 
-__all__ = ["Vectors", "make_vectors"]
+__all__ = ["ONLY_LITERT", "Vectors", "make_vectors"]
 
 Array = npt.NDArray[Any]
+
+# Operators that TFLM has no INT8 kernel for; SPACE_TO_BATCH_ND it pads with 9 whatever zero is.
+ONLY_LITERT = frozenset(
+    ("EXP", "GELU", "LOG", "NEG", "RELU_0_TO_1", "RELU_N1_TO_1", "SELECT", "SPACE_TO_BATCH_ND", "SQRT", "TILE")
+)
+# What LiteRT rounds once and TFLM, whom the firmware follows, twice.
+_ROUNDED_OTHERWISE = frozenset(("FULLY_CONNECTED",))
 
 
 @dataclass(frozen=True)
@@ -52,18 +59,27 @@ def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
     remembers starts afresh at the first and goes on from one to the next.
 
     The expected outputs are always those of the reference at hand, so that they can be trusted; where it is not
-    installed there are no vectors, and `verify` says so.
+    installed there are no vectors, and `verify` says so. Nor are there for a model that needs both references.
 
     Raises:
         ContractError: The model's contract or its golden vectors are damaged.
     """
     own = _contract_inputs(graph)
-    package = LITERT if is_uint8_born(graph) else TFLM
-    if not reference_available(package):
+    package = _authority(graph)
+    if package is None or not reference_available(package):
         return Vectors(None, (), ())
     inputs = [*own, *_random_inputs(graph, count)]
     outputs = reference_outputs(model, [list(vector) for vector in inputs], graph.path, package)
     return Vectors(reference_name(package), tuple(inputs), tuple(tuple(o) for o in outputs))
+
+
+def _authority(graph: Graph) -> str | None:
+    kinds = {operator.kind for operator in graph.operators}
+    if is_uint8_born(graph):
+        return LITERT
+    if not kinds & ONLY_LITERT:
+        return TFLM
+    return None if kinds & _ROUNDED_OTHERWISE else LITERT
 
 
 def _random_inputs(graph: Graph, count: int) -> list[tuple[Array, ...]]:

@@ -23,7 +23,7 @@ from arenite.tflite_graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
-BOARDS = ("qemu-mps2-an386", "qemu-mps2-an500", "qemu-riscv32")
+BOARDS = ("qemu-mps2-an386", "qemu-mps2-an500", "qemu-mps3-an547", "qemu-riscv32")
 MOBILENET = "mobilenet_v2/tf2_mobilenet_v2_1.0_224_ptq.tflite"
 TINY_NETWORKS = tuple(
     f"mlperf_tiny/{name}.tflite" for name in ("vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "ad01_int8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arenite.device import verify
-from arenite.errors import MissingToolError
+from arenite.errors import MissingToolError, UsageError
 from arenite_codegen import bundle
 from arenite_codegen.build import build
 from support.cortex_m import CortexMModels
@@ -61,3 +61,16 @@ def test_instructions_stay_below_their_ceiling(name: str, shared_data: Path, tmp
     assert proof.identical
     assert proof.instructions is not None and proof.instructions <= CEILINGS[name] * 1e6
     assert report.stack_is_bound and proof.stack_peak_bytes <= report.stack_bytes <= 1536
+
+
+def test_size_and_speed_are_a_choice(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(random_graph("MOBILE_BLOCKS", 500).model_bytes)
+    bundle(path, "qemu-mps2-an386", tmp_path / "b", vectors=1)
+    sizes = []
+    for optimise in ("size", "speed"):
+        sizes.append(build(tmp_path / "b", optimise=optimise).code_bytes)
+        assert verify(tmp_path / "b").identical
+    assert sizes[0] < sizes[1]
+    with pytest.raises(UsageError, match="not optimised for 'beauty'"):
+        build(tmp_path / "b", optimise="beauty")

@@ -17,6 +17,7 @@ from arenite.device.first_layer import ReferenceModel
 from arenite.device.rounding_rules import values_by_rule
 from arenite.reference import reference_tensors
 from arenite.tflite_graph import parse_graph
+from support.builder import ModelBuilder
 from support.mutants import flip_weight_byte, swap_steps, take_constants, with_scale_of_channel
 from support.residual_network import residual_network
 
@@ -85,6 +86,21 @@ def test_a_wrong_multiplier_is_named_with_its_channel(
     report = verify(mutant(good, tmp_path / "b", lambda bundle: take_constants(bundle, tmp_path / "other")))
     found = check_first_layer(good, report, 2)
     assert (found.channel, found.variants) == (7, tuple(layers_of(good)[2]["variants"]))  # type: ignore[arg-type]
+
+
+def test_a_uint8_output_is_compared_as_it_is(tmp_path: Path) -> None:
+    """What a QUANTIZE at the end writes are the bytes of the file's own uint8 tensor."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 4, 4, 3), "int8", scales=[0.1], zero_points=[3])
+    y = builder.tensor("y", (1, 4, 4, 3), "int8", scales=[0.1], zero_points=[3])
+    end = builder.tensor("end", (1, 4, 4, 3), "uint8", scales=[0.1], zero_points=[131])
+    builder.operator("RELU", [x], [y])
+    builder.operator("QUANTIZE", [y], [end], options="QuantizeOptions")
+    (tmp_path / "m.tflite").write_bytes(builder.finish([x], [end]))
+    arenite.bundle(tmp_path / "m.tflite", "qemu-mps2-an386", tmp_path / "b", vectors=2)
+    arenite.build(tmp_path / "b")
+    report = verify(tmp_path / "b")
+    assert report.identical and report.layers_checked >= 1 and report.first_layer is None
 
 
 def check_first_layer(good: Path, report: VerifyReport, layer: int) -> LayerDifference:

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import arenite
 from arenite.errors import DoesNotFitError, OutputError, ToolchainError, UsageError
 from arenite.host_model import HostModel
-from arenite.reference import reference_name, reference_outputs
+from arenite.reference import LITERT, reference_name, reference_outputs
 from arenite_codegen import bundle
 from arenite_codegen.build import build
 from arenite_codegen.variants import VARIANTS
@@ -53,6 +54,17 @@ def test_the_manifest_names_every_file_with_its_digest(model: Path, tmp_path: Pa
     fields = {f.name for f in dataclasses.fields(report)}
     assert {"arena_bytes", "arena_lower_bound_bytes", "weights_bytes", "code_bytes", "macs", "mac_factor"} <= fields
     assert report.mac_factor == 1.0
+
+
+def test_vectors_come_from_the_package_that_has_the_kernel(tmp_path: Path) -> None:
+    """TFLM has no INT8 GELU: LiteRT's reference gives the vectors, and the model's own C gives their bytes."""
+    case = random_graph("GELU", 3)
+    (tmp_path / "gelu.tflite").write_bytes(case.model_bytes)
+    bundle(tmp_path / "gelu.tflite", "host", tmp_path / "b")
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    assert manifest["models"][0]["vectors"] == {"authority": reference_name(LITERT), "count": 3, "folder": "vectors"}
+    build(tmp_path / "b")
+    assert arenite.verify(tmp_path / "b").identical
 
 
 def test_the_sbom_lists_the_same_files(model: Path, tmp_path: Path) -> None:

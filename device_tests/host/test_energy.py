@@ -101,8 +101,8 @@ def test_operator_without_a_known_count_is_refused() -> None:
     builder = ModelBuilder()
     x = builder.tensor("x", (1, 2, 2), "int8", scales=[1.0], zero_points=[0])
     y = builder.tensor("y", (1, 2, 2), "int8", scales=[1.0], zero_points=[0])
-    builder.operator("BATCH_MATMUL", [x, x], [y])
-    with pytest.raises(UnsupportedOperatorError, match="BATCH_MATMUL"):
+    builder.operator("SVDF", [x, x], [y], options="SVDFOptions")
+    with pytest.raises(UnsupportedOperatorError, match="SVDF"):
         mac_count(parse_graph(builder.finish([x], [y])))
 
 

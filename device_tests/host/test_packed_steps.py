@@ -8,26 +8,12 @@ import random
 import pytest
 
 from arenite_codegen.emit import packed_steps
-
-
-def _unpacked(packed: bytes) -> list[tuple[int, int]]:
-    """What arenite.h says of the entries."""
-    found, layer, at = [], 0, 0
-    while at < len(packed):
-        count = packed[at] & 15
-        if count:
-            layer, at = layer + (packed[at] >> 4) - 8, at + 1
-        else:
-            layer = int.from_bytes(packed[at + 1 : at + 3], "little")
-            count = int.from_bytes(packed[at + 3 : at + 5], "little")
-            at += 5
-        found.append((layer, count))
-    return found
+from support.mutants import unpacked_steps
 
 
 @pytest.mark.parametrize("steps", [[(0, 1)], [(9, 1), (1, 15), (8, 16)], [(65535, 65535), (0, 1)], [(7, 3), (15, 1)]])
 def test_entries_keep_layers_and_counts(steps: list[tuple[int, int]]) -> None:
-    assert _unpacked(packed_steps(steps)) == steps
+    assert unpacked_steps(packed_steps(steps)) == steps
 
 
 def test_any_schedule_is_kept() -> None:
@@ -35,7 +21,7 @@ def test_any_schedule_is_kept() -> None:
     steps = [
         (chance.randrange(chance.choice([4, 30, 65536])), chance.choice([1, 2, 15, 16, 65535])) for _ in range(999)
     ]
-    assert _unpacked(packed_steps(steps)) == steps
+    assert unpacked_steps(packed_steps(steps)) == steps
 
 
 def test_neighbours_take_a_byte() -> None:

@@ -3,6 +3,7 @@
  * each row is followed by its row of chroma. It answers with each row of the model's input, then with the outputs. */
 #include "app.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "arenite_model.h"
@@ -31,6 +32,8 @@ void app_start(void) {
     arenite_picture_begin(&picture, &arenite_model_camera, rows);
     received = 0;
 }
+
+bool app_may_sleep(void) { return true; }
 
 void app_receive(uint8_t byte) {
     const arenite_pixels_t *pixels = &arenite_model_camera.pixels;

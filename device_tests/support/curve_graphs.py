@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from arenite_codegen.vectors import ONLY_LITERT
 from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import LITERT, TFLM, GraphCase, case
@@ -18,7 +19,6 @@ __all__ = ["CURVES"]
 _FIXED = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
 # Kinds that are only defined above the zero point, or on it.
 _POSITIVE = {"LOG": 1, "RSQRT": 0, "SQRT": 0}
-_LITERT = ("EXP", "GELU", "LOG", "NEG", "RELU_0_TO_1", "RELU_N1_TO_1", "SQRT")
 _KINDS = (
     "ABS", "ELU", "EXP", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU_0_TO_1", "RELU_N1_TO_1",
     "RSQRT", "SQRT", "TANH",
@@ -37,7 +37,7 @@ def _curve(choices: Choices, kind: str) -> GraphCase:
     options = _options(choices, kind)
     builder.operator(kind, [x], [y], **options)
     text = f"{kind} {shape} {scale:.4g}/{point} -> {out_scale:.4g}/{out_point} {options}"
-    authority = LITERT if kind in _LITERT else TFLM
+    authority = LITERT if kind in ONLY_LITERT else TFLM
     found = case(choices, text, builder, [(x, shape, "int8", point)], y, authority=authority)
     if kind not in _POSITIVE:
         return found

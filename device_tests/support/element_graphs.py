@@ -156,7 +156,7 @@ def expand_dims(choices: Choices) -> GraphCase:
 def squeeze(choices: Choices) -> GraphCase:
     """SQUEEZE of some dimensions of 1."""
     n, w, c = _small_shape(choices, 3)
-    options = {"options": "SqueezeOptions", "squeezeDims": choices.pick([[1], [1, 3], [-2]])}
+    options: dict[str, Any] = {"options": "SqueezeOptions", "squeezeDims": choices.pick([[1], [1, 3], [-2]])}
     gone = {axis % 5 for axis in options["squeezeDims"]}
     shape = (n, 1, w, 1, c)
     out_shape = [extent for axis, extent in enumerate(shape) if axis not in gone]

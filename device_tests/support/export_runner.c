@@ -37,8 +37,8 @@ int main(void) {
         const uint32_t best = CALL(best)(0);
         const char *const label = CALL(label)(0, best);
         fwrite(CALL(output)(0), 1, CONSTANT(OUTPUT_0_BYTES), stdout);
-        fprintf(stderr, "%u %.9g %s %ld %ld\n", (unsigned)best, (double)CALL(value)(0, best), label == NULL ? "-" : label,
-                (long)CALL(quantised)(0, 0.5f), (long)CALL(quantised)(0, -1e9f));
+        fprintf(stderr, "%u %.9g %s %ld %ld\n", (unsigned)best, (double)CALL(value)(0, best),
+                label == NULL ? "-" : label, (long)CALL(quantised)(0, 0.5f), (long)CALL(quantised)(0, -1e9f));
     }
     return feof(stdin) ? 0 : 1;
 }

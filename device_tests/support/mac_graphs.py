@@ -37,7 +37,7 @@ class _Net:
         return cls(ModelBuilder(), choices, dtype, q if dtype == "int8" else _widened(q))
 
     def input(self, shape: tuple[int, ...]) -> int:
-        grid = {"scales": [self.q.input_scale], "zero_points": [self.q.input_zero_point]}
+        grid: dict[str, Any] = {"scales": [self.q.input_scale], "zero_points": [self.q.input_zero_point]}
         return self.builder.tensor("x", shape, self.dtype, **grid)
 
     def weights(self, shape: tuple[int, ...], axis: int = 0) -> int:
@@ -51,7 +51,7 @@ class _Net:
         return [self.builder.tensor("b", data.shape, dtype, scales=self.q.bias_scales, data=data)]
 
     def output(self, shape: tuple[int, ...]) -> int:
-        grid = {"scales": [self.q.output_scale], "zero_points": [self.q.output_zero_point]}
+        grid: dict[str, Any] = {"scales": [self.q.output_scale], "zero_points": [self.q.output_zero_point]}
         return self.builder.tensor("y", shape, self.dtype, **grid)
 
     def case(self, text: str, x: int, shape: tuple[int, ...], y: int) -> GraphCase:
@@ -61,8 +61,8 @@ class _Net:
 
 def _widened(q: MacQuantisation) -> MacQuantisation:
     """The same real numbers on grids 256 times as fine, around 0."""
-    bias = None if q.bias is None else (q.bias.astype(np.int64) * 256)
-    fine = {"input_scale": q.input_scale / 256, "output_scale": q.output_scale / 256}
+    bias: Any = None if q.bias is None else (q.bias.astype(np.int64) * 256)
+    fine: dict[str, Any] = {"input_scale": q.input_scale / 256, "output_scale": q.output_scale / 256}
     return replace(q, **fine, input_zero_point=0, output_zero_point=0, bias=bias)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from arenite_codegen.vectors import ONLY_LITERT
 from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import LITERT, TFLM, GraphCase, case
@@ -161,7 +162,6 @@ _RULES: dict[str, tuple[Callable[[Choices, tuple[int, ...]], Drawn], tuple[int, 
     "RESIZE_BILINEAR": (_resize_bilinear, (4,)),
 }
 # TFLM's SPACE_TO_BATCH_ND fills its paddings with 9, the number of the type int8, whatever the zero point.
-_LITERT = ("TILE", "SPACE_TO_BATCH_ND")
 
 
 def _drawn_shape(choices: Choices, kind: str) -> tuple[int, ...]:
@@ -189,7 +189,7 @@ def _moving(choices: Choices, kind: str) -> GraphCase:
     y = builder.tensor("y", list(out_shape), "int8", scales=[scale], zero_points=[point])
     builder.operator(kind, [x, *constants], [y], version=2, **options)
     text = f"{kind} {shape}->{list(out_shape)} {[a.tolist() for a in more]} {options}"
-    authority = LITERT if kind in _LITERT else TFLM
+    authority = LITERT if kind in ONLY_LITERT else TFLM
     return case(choices, text, builder, [(x, shape, "int8", point)], y, authority=authority)
 
 

@@ -8,10 +8,9 @@ import struct
 from pathlib import Path
 
 from arenite.tflite_graph import parse_graph
+from arenite_codegen.emit import packed_steps
 
-__all__ = ["flip_weight_byte", "swap_steps", "take_constants", "with_scale_of_channel"]
-
-_STEP = re.compile(r"\{(\d+), (\d+)\},")
+__all__ = ["flip_weight_byte", "swap_steps", "take_constants", "unpacked_steps", "with_scale_of_channel"]
 
 
 def flip_weight_byte(bundle: Path, layer: int, byte: int = 0) -> None:
@@ -47,18 +46,31 @@ def swap_steps(bundle: Path, producer: int, consumer: int) -> None:
     """Lets a row be read before it is made: swaps two neighbours in the row schedule, in the middle of it."""
     path = bundle / "model" / "model.c"
     text = path.read_text()
-    start = text.index("steps[] = {")
-    stop = text.index("};", start)
-    entries = _STEP.findall(text[start:stop])
-    pairs = [
-        i
-        for i in range(len(entries) - 1)
-        if (int(entries[i][0]), int(entries[i + 1][0])) == (producer, consumer) and entries[i][1] == "1"
-    ]
+    found = re.search(r"steps\[\] = \{(.*?)\};", text, re.DOTALL)
+    assert found is not None
+    entries = unpacked_steps(bytes(int(byte, 0) for byte in re.findall(r"\w+", found[1])))
+    wanted = (producer, consumer)
+    pairs = [i for i in range(len(entries) - 1) if (entries[i][0], entries[i + 1][0]) == wanted and entries[i][1] == 1]
     at = pairs[len(pairs) // 2]
     entries[at], entries[at + 1] = entries[at + 1], entries[at]
-    body = "\n".join(f"{{{layer}, {count}}}," for layer, count in entries)
-    path.write_text(f"{text[:start]}steps[] = {{\n{body}\n{text[stop:]}")
+    packed = packed_steps(entries)
+    text = text.replace(found[1], ", ".join(map(str, packed)))
+    path.write_text(re.sub(r"\.step_bytes = \d+u", f".step_bytes = {len(packed)}u", text))
+
+
+def unpacked_steps(packed: bytes) -> list[tuple[int, int]]:
+    """The entries of a row schedule, as arenite.h describes them."""
+    found, layer, at = [], 0, 0
+    while at < len(packed):
+        count = packed[at] & 15
+        if count:
+            layer, at = layer + (packed[at] >> 4) - 8, at + 1
+        else:
+            layer = int.from_bytes(packed[at + 1 : at + 3], "little")
+            count = int.from_bytes(packed[at + 3 : at + 5], "little")
+            at += 5
+        found.append((layer, count))
+    return found
 
 
 def _word(bundle: Path, layer: int, parameter: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def stream(choices: Choices) -> GraphCase:
     channels = choices.channels(17)
     units, window = choices.channels(9), choices.integer(1, new + kept)
     q = mac_quantisation(choices, window * width * channels, units, per_channel=True)
-    grid = {"scales": [q.input_scale], "zero_points": [q.input_zero_point]}
+    grid: dict[str, Any] = {"scales": [q.input_scale], "zero_points": [q.input_zero_point]}
     builder = ModelBuilder()
     frames, state, whole = ((1, count, width, channels) for count in (new, kept, new + kept))
     x = builder.tensor("x", frames, "int8", **grid)

@@ -45,7 +45,7 @@ def _arithmetic_s16(choices: Choices, kind: str) -> GraphCase:
     typical = scales[0] * scales[1] * 2.0**14 if kind == "MUL" else math.hypot(*scales)
     out_scale = float(np.float32(typical * choices.real(0.4, 1.5)))
     activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
-    grids = [{"scales": [scale], "zero_points": [0]} for scale in (*scales, out_scale)]
+    grids: list[dict[str, Any]] = [{"scales": [scale], "zero_points": [0]} for scale in (*scales, out_scale)]
     builder = ModelBuilder()
     a, b = (builder.tensor(n, s, "int16", **g) for n, s, g in zip("ab", (first, second), grids, strict=False))
     y = builder.tensor("y", np.broadcast_shapes(first, second), "int16", **grids[2])
@@ -99,7 +99,8 @@ def _requantize(choices: Choices) -> GraphCase:
     real = choices.real(1.0, 20.0)
     scales = [real / steps[source] if steps[source] else 0.0, real * choices.real(0.3, 2.0) / steps[target]]
     points = [choices.zero_point() if dtype == "int8" else 0 for dtype in (source, target)]
-    grid = {} if source == "float32" else {"scales": [float(np.float32(scales[0]))], "zero_points": points[:1]}
+    integer: dict[str, Any] = {"scales": [float(np.float32(scales[0]))], "zero_points": points[:1]}
+    grid = {} if source == "float32" else integer
     x = builder.tensor("x", shape, source, **grid)
     y = builder.tensor("y", shape, target, scales=[float(np.float32(scales[1]))], zero_points=points[1:])
     builder.operator("QUANTIZE", [x], [y], version=3, options="QuantizeOptions")
@@ -124,7 +125,8 @@ def _cast(choices: Choices) -> GraphCase:
     source = choices.pick(types)
     target = choices.pick([dtype for dtype in types if dtype != source])
     shape, builder = _shape(choices), ModelBuilder()
-    grids = [{"scales": [0.5], "zero_points": [0]} if t in ("int8", "int16") else {} for t in (source, target)]
+    grid: dict[str, Any] = {"scales": [0.5], "zero_points": [0]}
+    grids = [grid if t in ("int8", "int16") else {} for t in (source, target)]
     x, y = (builder.tensor(n, shape, t, **g) for n, t, g in zip("xy", (source, target), grids, strict=True))
     builder.operator("CAST", [x], [y], version=1, options="CastOptions")
     return case(choices, f"CAST {shape} {source} -> {target}", builder, [(x, shape, source, 0)], y)
@@ -139,9 +141,10 @@ def _comparison(choices: Choices, kind: str) -> GraphCase:
     same = equality or choices.chance(50)
     scales = [choices.real(1e-3, 0.5)] * 2 if same else [choices.real(1e-3, 0.5), choices.real(1e-3, 0.5)]
     builder = ModelBuilder()
+    grids: list[dict[str, Any]] = [{"scales": [s], "zero_points": [p]} for s, p in zip(scales, points, strict=True)]
     a, b = (
-        builder.tensor(n, s, dtype, **({"scales": [scale], "zero_points": [p]} if dtype == "int8" else {}))
-        for n, s, scale, p in zip("ab", (first, second), scales, points, strict=True)
+        builder.tensor(n, s, dtype, **(grid if dtype == "int8" else {}))
+        for n, s, grid in zip("ab", (first, second), grids, strict=True)
     )
     y = builder.tensor("y", np.broadcast_shapes(first, second), "bool")
     builder.operator(kind, [a, b], [y], version=2, options=_COMPARISONS[kind])
@@ -177,7 +180,8 @@ def _selected(
 ) -> GraphCase:
     dtype = choices.pick(["int8", "int16", "float32"])
     point = choices.zero_point() if dtype == "int8" else 0
-    grid = {} if dtype == "float32" else {"scales": [0.25], "zero_points": [point]}
+    integer: dict[str, Any] = {"scales": [0.25], "zero_points": [point]}
+    grid = {} if dtype == "float32" else integer
     builder = ModelBuilder()
     w = builder.tensor("w", which, "bool")
     a, b = (builder.tensor(n, s, dtype, **grid) for n, s in zip("ab", (first, second), strict=True))
@@ -210,7 +214,8 @@ def _arithmetic_f32(choices: Choices, kind: str) -> GraphCase:
 def _curve_f32(choices: Choices, kind: str) -> GraphCase:
     shape, builder = _shape(choices), ModelBuilder()
     x, y = (builder.tensor(name, shape, "float32") for name in "xy")
-    options = {"options": "SoftmaxOptions", "beta": choices.pick([1.0, 0.5])} if kind == "SOFTMAX" else {}
+    softmax: dict[str, Any] = {"options": "SoftmaxOptions", "beta": choices.pick([1.0, 0.5])}
+    options = softmax if kind == "SOFTMAX" else {}
     builder.operator(kind, [x], [y], **options)
     found = case(choices, f"{kind}_F32 {shape}", builder, [(x, shape, "float32", 0)], y)
     return replace(found, ulps=0 if kind.startswith("RELU") else _LIBM_ULPS + (4 if kind == "SOFTMAX" else 0))

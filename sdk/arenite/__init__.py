@@ -358,12 +358,16 @@ def fit(
 
 
 def build(
-    bundle_dir: Path | str, toolchain: str | None = None, *, progress: Progress | None = None
+    bundle_dir: Path | str,
+    toolchain: str | None = None,
+    *,
+    optimise: str = "speed",
+    progress: Progress | None = None,
 ) -> BuildReport:
     """Compile a bundle to firmware; see `arenite_codegen.build.build`."""
     from arenite_codegen.build import build as build_bundle
 
-    return build_bundle(Path(bundle_dir), toolchain, progress)
+    return build_bundle(Path(bundle_dir), toolchain, progress, optimise)
 
 
 def verify(

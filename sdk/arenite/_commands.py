@@ -244,7 +244,7 @@ def _update_key(path: str | None) -> bytes | None:
 
 def build(arguments: argparse.Namespace) -> int:
     """`arenite build DIR`."""
-    report = arenite.build(arguments.bundle, arguments.toolchain, progress=_progress())
+    report = arenite.build(arguments.bundle, arguments.toolchain, optimise=arguments.optimize, progress=_progress())
     return _show(arguments, report, _text.build)
 
 

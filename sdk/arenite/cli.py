@@ -427,6 +427,12 @@ def _add_build(commands: Any) -> None:
     parser = _command(commands, "build", "Compile a bundle to firmware.")
     parser.add_argument("bundle", metavar="DIR", help="a folder made by `arenite bundle`")
     parser.add_argument("--toolchain", metavar="NAME", help="zig or gcc; by default gcc when it is on PATH")
+    parser.add_argument(
+        "--optimize",
+        choices=("size", "balanced", "speed"),
+        default="speed",
+        help="how kernels and executor are compiled (default: speed)",
+    )
 
 
 def _add_verify(commands: Any) -> None:

@@ -105,7 +105,10 @@ def _check_padded(context: Context, shape: tuple[int, ...], amounts: list[list[i
 def lower_reverse(context: Context) -> Layer:
     """Some axes backwards."""
     indices = indices_of(context.input(0))
-    return move(context, np.flip(indices, [_axis(context, axis, indices.ndim) for axis in _numbers(context, 1)]))
+    axes = [_axis(context, axis, indices.ndim) for axis in _numbers(context, 1)]
+    if len(set(axes)) != len(axes):
+        raise refuse(context, f"it turns an axis over twice: {axes}")
+    return move(context, np.flip(indices, axes))
 
 
 def lower_mirror_pad(context: Context) -> Layer:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """For programs under test: a pty has neither parity nor modem lines, so pyserial leaves both out on one."""
 
+from typing import Any
+
 try:
     from serial import serialposix
 except ImportError:
@@ -8,7 +10,7 @@ except ImportError:
 else:
     _port, _configure = serialposix.Serial, serialposix.Serial._reconfigure_port
 
-    def _without_parity(self, force_update=False):
+    def _without_parity(self: Any, force_update: bool = False) -> None:
         parity, self._parity = self._parity, "N"
         try:
             _configure(self, force_update)

@@ -2,7 +2,6 @@
 #include "arenite_lstm_s8.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "arenite_fixed_point.h"
 
@@ -61,5 +60,7 @@ void arenite_lstm_s8(const void *params, const int8_t *const *rows, int8_t *out,
         out[u] = arenite_to_byte(gate * arenite_tanh_16(p->table, x), p->hidden_multiplier, p->hidden_shift,
                                  p->hidden_zero_point, INT8_MIN, INT8_MAX);
     }
-    memcpy(hidden, out, (size_t)p->units);
+    for (int32_t u = 0; u < p->units; u++) {
+        hidden[u] = out[u];
+    }
 }

@@ -2,7 +2,6 @@
 #include "arenite_real.h"
 
 #include <float.h>
-#include <string.h>
 
 #define LN2 0.69314718055994530942
 #define TERMS 13 /* 0.35^14 / 14! is below 2^-57 */
@@ -11,7 +10,7 @@
 static double power_of_two(int32_t n) {
     const uint64_t bits = (uint64_t)(n + 1023) << 52;
     double value;
-    memcpy(&value, &bits, sizeof value);
+    __builtin_memcpy(&value, &bits, sizeof value);
     return value;
 }
 

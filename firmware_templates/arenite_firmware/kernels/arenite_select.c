@@ -2,7 +2,6 @@
 #include "arenite_select.h"
 
 #include <stddef.h>
-#include <string.h>
 
 void arenite_select(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                     int32_t *scratch) {
@@ -15,7 +14,10 @@ void arenite_select(const void *params, const int8_t *const *rows, int8_t *out, 
         const int8_t *a = rows[1] + bytes * x * p->a_pixel_step;
         const int8_t *b = rows[2] + bytes * x * p->b_pixel_step;
         for (int32_t c = 0; c < p->channels; c++) {
-            memcpy(out, *which ? a : b, (size_t)bytes);
+            const int8_t *from = *which ? a : b;
+            for (ptrdiff_t i = 0; i < bytes; i++) {
+                out[i] = from[i];
+            }
             out += bytes;
             which += p->which_channel_step;
             a += bytes * p->a_channel_step;

@@ -37,7 +37,7 @@ class LayerDifference:
         rows_made, rows_expected: Of its output; where they differ, the row schedule is at fault.
         row, column, channel: Of the first byte that differs, in a map of height × width × channels; `column` is 0 where
             the value has no width. None where every row that was made is right.
-        expected, got: Both values there, as the firmware keeps them: those of a uint8 tensor are 128 less.
+        expected, got: Both values there, on the tensor's own grid.
         explanation: Which rounding rule makes the board's value, or that none does.
     """
 
@@ -151,18 +151,13 @@ def first_wrong_layer(
 
 def _rows(value: Array, layer: Mapping[str, Any]) -> list[bytes]:
     """A tensor's rows as the layer makes them; of each item the first, where nobody reads the last ones."""
-    data, size = _as_firmware(value), int(layer["row_bytes"])
+    data, size = value.tobytes(), int(layer["row_bytes"])
     items = value.shape[0] if value.ndim > 0 and layer["rows"] % max(1, value.shape[0]) == 0 else 1
     if layer["rows"] * size == len(data):
         items = 1
     made, whole = layer["rows"] // items, len(data) // items
     starts = [item * whole + y * size for item in range(items) for y in range(made)]
     return [data[start : start + size] for start in starts]
-
-
-def _as_firmware(value: Array) -> bytes:
-    """The firmware's arithmetic is signed: a uint8 tensor inside the model is kept as int8."""
-    return (value ^ np.uint8(0x80)).tobytes() if value.dtype == np.uint8 else value.tobytes()
 
 
 def _difference(
@@ -185,7 +180,7 @@ def _difference(
         if at is None:
             explanation = "the row differs from run to run: look for memory that two things share"
         else:
-            kind = np.dtype(np.int8 if tensor.dtype == "uint8" else tensor.dtype)
+            kind = np.dtype(tensor.dtype)
             flat = (wrong * int(layer["row_bytes"]) + at) // kind.itemsize
             place = _place(tensor, flat)
             expected, got = (np.frombuffer(row, kind)[at // kind.itemsize].item() for row in (rows[wrong], found))
