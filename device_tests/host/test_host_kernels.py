@@ -19,7 +19,6 @@ from arenite_codegen.boards import load_board
 from arenite_codegen.legalise import legalise
 from arenite_codegen.rounding import multiply_by_quantised_multiplier, wrap_int32
 from arenite_codegen.variants import VARIANTS, choose_for
-from arenite_codegen.variants.base import Variant
 from arenite_codegen.variants.host import ADD, CONV_2D
 from support.emission import KERNELS
 from support.graph_batch import ISA_LEVELS
@@ -35,11 +34,11 @@ _IN_C = 4
 _SHAPES = ((16, 5), (32, 3), (48, 1), (64, 2), (11, 7))
 
 
-def _shared_library(variant: Variant, folder: Path) -> ctypes.CDLL:
+def _shared_library(names: tuple[str, ...], folder: Path) -> ctypes.CDLL:
     compiler = find_compiler(sanitise=False)
     if compiler is None:
         pytest.skip("no C compiler: pip install 'arenite[firmware]'")
-    sources = [KERNELS / f"arenite_{name}.c" for name in variant.files]
+    sources = [KERNELS / f"arenite_{name}.c" for name in names]
     objects = compiler.compile(sources, [KERNELS], folder, "-fPIC")
     shared = folder / "kernels.so"
     subprocess.run([*compiler.command, "-shared", *map(str, objects), "-o", str(shared)], check=True)
@@ -49,13 +48,13 @@ def _shared_library(variant: Variant, folder: Path) -> ctypes.CDLL:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The convolution for computers as a shared library."""
-    return _shared_library(CONV_2D, tmp_path_factory.mktemp("host_kernels"))
+    return _shared_library(CONV_2D.files, tmp_path_factory.mktemp("host_kernels"))
 
 
 @pytest.fixture(scope="module")
 def add_library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The addition for computers as a shared library."""
-    return _shared_library(ADD, tmp_path_factory.mktemp("host_add"))
+    return _shared_library(ADD.files, tmp_path_factory.mktemp("host_add"))
 
 
 @pytest.fixture(params=LEVELS)
@@ -231,6 +230,25 @@ def test_every_pair_of_bytes_is_added_as_the_reference_does(isa: str, add_librar
             exact = multiply_by_quantised_multiplier(total, own["out_multiplier"], -own["out_right_shift"])
             want = min(max(exact + own["out_zero_point"], own["act_min"]), 127)
             assert out[k] == want, (int(a[k]), int(b[k]), own)
+
+
+@pytest.mark.parametrize("byte", [-128, 127])
+def test_means_of_wide_rows_do_not_overflow(tmp_path: Path, byte: int) -> None:
+    """Sums of 16 channels are held in 16 bits for a while; 257 pixels and more do not fit."""
+    library = _shared_library(("average_pool_global_s8",), tmp_path)
+    width, channels = 600, 35
+    rows = np.full((2, width, channels), byte, np.int8)
+    rows[1, :, ::2] = 1
+    params = (ctypes.c_int32 * 4)(2, width, channels, 127 << 16 | 0xFF80)  # the last holds act_min -128 and act_max 127
+    out, sums = np.zeros(channels, np.int8), np.full(channels, 12345, np.int32)
+    for step in range(2):
+        pointers = (ctypes.c_void_p * 1)(rows[step].ctypes.data)
+        places = (ctypes.c_void_p(array.ctypes.data) for array in (out, sums))
+        library.arenite_average_pool_global_s8(params, pointers, next(places), step, next(places))
+    assert sums.tolist() == rows.astype(np.int64).sum(axis=(0, 1)).tolist()
+    mean = [byte] * channels
+    mean[::2] = [64 if byte > 0 else -64] * len(mean[::2])  # (127 + 1) / 2 and -63.5, half away from zero
+    assert out.tolist() == mean
 
 
 def test_a_cap_gives_a_level_that_the_processor_has(library: ctypes.CDLL) -> None:

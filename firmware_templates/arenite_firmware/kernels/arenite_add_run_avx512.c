@@ -42,7 +42,7 @@ ARENITE_AVX512_INLINE __m512i to_shared_grid(const side_t *side, const int8_t *b
     const __m512i wide = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)bytes));
     const __m512i x = _mm512_sub_epi32(wide, side->zero_point);
     if (halves) {
-        return _mm512_slli_epi32(x, ARENITE_ADD_S8_LEFT_SHIFT - 1);
+        return _mm512_mullo_epi32(x, side->high); /* 2^19; a shift would wait for those of the other side */
     }
     const __m512i rest =
         _mm512_add_epi32(_mm512_mullo_epi32(x, side->low), _mm512_set1_epi32(1 << (LOW_BITS - 1)));
@@ -96,6 +96,8 @@ ARENITE_AVX512 int32_t arenite_add_run_avx512(const arenite_add_s8_t *p, const i
         swapped.a_multiplier = p->b_multiplier;
         swapped.a_right_shift = p->b_right_shift;
         swapped.b_zero_point = p->a_zero_point;
+        swapped.b_multiplier = HALF;
+        swapped.b_right_shift = 0;
         return run_halved(&swapped, b, a, out, count);
     }
     return run(p, a, b, out, count, 0, 0);

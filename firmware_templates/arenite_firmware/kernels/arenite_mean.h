@@ -9,7 +9,7 @@
 #if defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>
 #elif defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 
 #define ARENITE_MEAN_CHANNELS 16 /* that are summed at once */
 #define ARENITE_MEAN_PIXELS 256  /* whose sums fit 16 bits */
