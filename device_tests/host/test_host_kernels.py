@@ -19,7 +19,7 @@ from arenite_codegen.boards import load_board
 from arenite_codegen.legalise import legalise
 from arenite_codegen.rounding import multiply_by_quantised_multiplier, wrap_int32
 from arenite_codegen.variants import VARIANTS, choose_for
-from arenite_codegen.variants.host import CONV_2D
+from arenite_codegen.variants.host import ADD, CONV_2D
 from support.emission import KERNELS
 from support.graph_batch import ISA_LEVELS
 from support.graphs import random_graph
@@ -29,21 +29,32 @@ from support.random_graphs_cli import check_graphs
 Array = npt.NDArray[Any]
 LEVELS = [name for name in ISA_LEVELS if name not in ("portable", "dsp")]
 KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "PAD_CONV", "CONV_CHAIN")
-_CHANNELS, _IN_C = 48, 4
+_IN_C = 4
+# Channels and pixels that AVX-512 stores in four ways: 1, 2, 3 and 4 blocks of channels.
+_SHAPES = ((16, 5), (32, 3), (48, 1), (64, 2), (11, 7))
+
+
+def _shared_library(names: tuple[str, ...], folder: Path) -> ctypes.CDLL:
+    compiler = find_compiler(sanitise=False)
+    if compiler is None:
+        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
+    sources = [KERNELS / f"arenite_{name}.c" for name in names]
+    objects = compiler.compile(sources, [KERNELS], folder, "-fPIC")
+    shared = folder / "kernels.so"
+    subprocess.run([*compiler.command, "-shared", *map(str, objects), "-o", str(shared)], check=True)
+    return ctypes.CDLL(str(shared))
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The convolution for computers as a shared library."""
-    compiler = find_compiler(sanitise=False)
-    if compiler is None:
-        pytest.skip("no C compiler: pip install 'arenite[firmware]'")
-    folder = tmp_path_factory.mktemp("host_kernels")
-    sources = [KERNELS / f"arenite_{name}.c" for name in CONV_2D.files]
-    objects = compiler.compile(sources, [KERNELS], folder, "-fPIC")
-    shared = folder / "kernels.so"
-    subprocess.run([*compiler.command, "-shared", *map(str, objects), "-o", str(shared)], check=True)
-    return ctypes.CDLL(str(shared))
+    return _shared_library(CONV_2D.files, tmp_path_factory.mktemp("host_kernels"))
+
+
+@pytest.fixture(scope="module")
+def add_library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The addition for computers as a shared library."""
+    return _shared_library(ADD.files, tmp_path_factory.mktemp("host_add"))
 
 
 @pytest.fixture(params=LEVELS)
@@ -99,15 +110,19 @@ def _pointwise(library: ctypes.CDLL, row: Array, plain: Mapping[str, Any], own: 
     return out
 
 
-def _requantised(library: ctypes.CDLL, acc: Array, multiplier: Array, shift: Array, own: Mapping[str, int]) -> Array:
-    """What the convolution makes of these accumulators: its weights are 0, so its bias is the sum."""
+def _requantised(
+    library: ctypes.CDLL, acc: Array, multiplier: Array, shift: Array, pixels: int, own: Mapping[str, int]
+) -> Array:
+    """What the convolution makes of these accumulators: its weights are 0, so its bias is the sum of every pixel."""
     plain = {
-        "weights": np.zeros((_CHANNELS, 1, 1, _IN_C), np.int8),
+        "weights": np.zeros((acc.size, 1, 1, _IN_C), np.int8),
         "bias": acc.astype(np.int32),
         "multiplier": multiplier.astype(np.int32),
         "shift": shift.astype(np.int8),
     }
-    return _pointwise(library, np.zeros((1, _IN_C), np.int8), plain, own)[0]
+    rows = _pointwise(library, np.zeros((pixels, _IN_C), np.int8), plain, own)
+    assert (rows == rows[0]).all()
+    return rows[0]
 
 
 def _near_ties(generator: np.random.Generator, multiplier: Array, shift: Array) -> Array:
@@ -124,25 +139,27 @@ def test_requantisation_is_the_references(isa: str, library: ctypes.CDLL, clamps
     """Every shift, multipliers at their ends, sums at the ties of both roundings."""
     generator = np.random.default_rng(5)
     for round_ in range(300):
-        shift = generator.integers(-31, 31, _CHANNELS) if round_ % 2 else generator.integers(-12, 1, _CHANNELS)
-        multiplier = generator.integers(2**30, 2**31, _CHANNELS)
-        edges = generator.choice([0, 2**30, 2**30 + 1, 2**31 - 1], _CHANNELS)
-        multiplier = np.where(generator.random(_CHANNELS) < 0.3, edges, multiplier)
+        channels, pixels = _SHAPES[round_ % len(_SHAPES)]
+        shift = generator.integers(-31, 31, channels) if round_ % 2 else generator.integers(-12, 1, channels)
+        multiplier = generator.integers(2**30, 2**31, channels)
+        edges = generator.choice([0, 2**30, 2**30 + 1, 2**31 - 1], channels)
+        multiplier = np.where(generator.random(channels) < 0.3, edges, multiplier)
         acc = _near_ties(generator, multiplier, shift)
         zero_point = int(generator.integers(-128, 128))
         act_min = zero_point if clamps_negative else -128
-        got = _requantised(library, acc, multiplier, shift, {"zero_point": zero_point, "act_min": act_min})
+        own = {"zero_point": zero_point, "act_min": act_min}
+        got = _requantised(library, acc, multiplier, shift, pixels, own)
         for a, m, s, byte in zip(acc.tolist(), multiplier.tolist(), shift.tolist(), got.tolist(), strict=True):
             exact = wrap_int32(multiply_by_quantised_multiplier(a, m, s) + zero_point)
             assert byte == min(max(exact, act_min), 127), (a, m, s, zero_point)
 
 
-@pytest.mark.parametrize("in_c", [2047, 2048, 2049, 2052])
+@pytest.mark.parametrize("in_c", [5, 16, 2047, 2048, 2049, 2052])
 def test_long_windows_and_extreme_products(isa: str, library: ctypes.CDLL, in_c: int) -> None:
-    """On both sides of what AVX2 widens ahead, for tiles of every size; most bytes are at their ends."""
+    """Around what AVX2 widens ahead and AVX-512 loads at once, tiles of every size; most bytes are at their ends."""
     generator = np.random.default_rng(in_c)
     multiplier, shift = 1 << 30, -12
-    for width in (*range(1, 8), 11):
+    for width in (*range(1, 10), 11, 19):
         out_c = int(generator.integers(1, 34))
         row = generator.choice(np.array([-128, -127, 127, 3], np.int8), (width, in_c))
         weights = generator.choice(np.array([-128, -127, 127, 5], np.int8), (out_c, in_c))
@@ -157,6 +174,81 @@ def test_long_windows_and_extreme_products(isa: str, library: ctypes.CDLL, in_c:
         sums = row.astype(np.int64) @ weights.T.astype(np.int64) + bias
         want = [multiply_by_quantised_multiplier(int(acc), multiplier, shift) + 3 for acc in sums.ravel()]
         assert got.ravel().tolist() == np.clip(want, -128, 127).tolist()
+
+
+class _Add(ctypes.Structure):
+    """`arenite_add_s8_t`."""
+
+    _fields_ = [
+        *((name, ctypes.c_int32) for name in ("width", "channels", "a_pixel_step", "a_channel_step")),
+        *((name, ctypes.c_int32) for name in ("b_pixel_step", "b_channel_step")),
+        *((name, ctypes.c_int32) for name in ("a_multiplier", "b_multiplier", "out_multiplier")),
+        *((name, ctypes.c_int8) for name in ("a_right_shift", "b_right_shift", "out_right_shift")),
+        *((name, ctypes.c_int16) for name in ("a_zero_point", "b_zero_point", "out_zero_point")),
+        *((name, ctypes.c_int16) for name in ("act_min", "act_max")),
+    ]
+
+
+def _random_addition(generator: np.random.Generator, round_: int) -> dict[str, int]:
+    """One whose larger side is only halved, now this one and now that, or with no such side."""
+    own: dict[str, int] = {"act_max": 127}
+    for side in "ab":
+        own[f"{side}_multiplier"] = int(generator.choice([2**30, 2**31 - 1, generator.integers(2**30, 2**31)]))
+        own[f"{side}_right_shift"] = int(generator.choice([0, 1, 2, 5, 12, 31]))
+        own[f"{side}_zero_point"] = int(generator.choice([-128, 127, generator.integers(-128, 128)]))
+    if round_ % 3 < 2:
+        larger = "ab"[round_ % 3]
+        own |= {f"{larger}_multiplier": 2**30, f"{larger}_right_shift": 0}
+    own["out_multiplier"], own["out_right_shift"] = int(generator.integers(2**30, 2**31)), 17 + round_ % 4
+    own["out_zero_point"] = int(generator.integers(-128, 128))
+    own["act_min"] = own["out_zero_point"] if round_ % 2 else -128
+    return own
+
+
+def test_every_pair_of_bytes_is_added_as_the_reference_does(isa: str, add_library: ctypes.CDLL) -> None:
+    add_library.arenite_host_cap_isa(ISA_LEVELS[isa])
+    generator, values = np.random.default_rng(9), range(-128, 128)
+    a, b = (np.ascontiguousarray(m.ravel()) for m in np.meshgrid(*2 * [np.arange(-128, 128, dtype=np.int8)]))
+    for round_ in range(12):
+        own = _random_addition(generator, round_)
+        steps = dict.fromkeys(("width", "a_channel_step", "b_channel_step"), 1)
+        params = _Add(channels=a.size, a_pixel_step=0, b_pixel_step=0, **steps, **own)
+        out = np.zeros(a.size, np.int8)
+        rows = (ctypes.c_void_p * 2)(a.ctypes.data, b.ctypes.data)
+        add_library.arenite_add_s8_host(ctypes.byref(params), rows, ctypes.c_void_p(out.ctypes.data), 0, None)
+        grid = {
+            side: [
+                multiply_by_quantised_multiplier(
+                    (x - own[f"{side}_zero_point"]) * 2**20, own[f"{side}_multiplier"], -own[f"{side}_right_shift"]
+                )
+                for x in values
+            ]
+            for side in "ab"
+        }
+        for k in range(round_, a.size, 29):
+            total = grid["a"][int(a[k]) + 128] + grid["b"][int(b[k]) + 128]
+            exact = multiply_by_quantised_multiplier(total, own["out_multiplier"], -own["out_right_shift"])
+            want = min(max(exact + own["out_zero_point"], own["act_min"]), 127)
+            assert out[k] == want, (int(a[k]), int(b[k]), own)
+
+
+@pytest.mark.parametrize("byte", [-128, 127])
+def test_means_of_wide_rows_do_not_overflow(tmp_path: Path, byte: int) -> None:
+    """Sums of 16 channels are held in 16 bits for a while; 257 pixels and more do not fit."""
+    library = _shared_library(("average_pool_global_s8",), tmp_path)
+    width, channels = 600, 35
+    rows = np.full((2, width, channels), byte, np.int8)
+    rows[1, :, ::2] = 1
+    params = (ctypes.c_int32 * 4)(2, width, channels, 127 << 16 | 0xFF80)  # the last holds act_min -128 and act_max 127
+    out, sums = np.zeros(channels, np.int8), np.full(channels, 12345, np.int32)
+    for step in range(2):
+        pointers = (ctypes.c_void_p * 1)(rows[step].ctypes.data)
+        places = (ctypes.c_void_p(array.ctypes.data) for array in (out, sums))
+        library.arenite_average_pool_global_s8(params, pointers, next(places), step, next(places))
+    assert sums.tolist() == rows.astype(np.int64).sum(axis=(0, 1)).tolist()
+    mean = [byte] * channels
+    mean[::2] = [64 if byte > 0 else -64] * len(mean[::2])  # (127 + 1) / 2 and -63.5, half away from zero
+    assert out.tolist() == mean
 
 
 def test_a_cap_gives_a_level_that_the_processor_has(library: ctypes.CDLL) -> None:

@@ -15,11 +15,12 @@ __all__ = ["ADD", "CONV_2D", "CONV_2D_TAPS", "DEPTHWISE_CONV_2D"]
 BLOCK, WORD = 16, 4  # as ARENITE_BLOCK, ARENITE_WORD
 MAX_TAPS = 128  # as ARENITE_HOST_TAPS
 MAX_RUNS, MAX_COPIED_BYTES = 64, 32768  # as ARENITE_HOST_RUNS, ARENITE_HOST_COPIES
-TILE_PIXELS = 6  # as ARENITE_TILE_PIXELS
+TILE_PIXELS = 8  # as ARENITE_LARGE_TILE_PIXELS
 MAX_ROWS = 12  # as ARENITE_HOST_ROWS
 _ALIGNMENT_BYTES = 64
 _ADD_SOURCES = ("add_run", "add_run_avx2", "add_run_avx512", "host_isa")
 _CONV_SOURCES = (
+    "conv_2d_row_avx512",
     "conv_2d_tile",
     "conv_2d_tile_avx2",
     "conv_2d_tile_avxvnni",

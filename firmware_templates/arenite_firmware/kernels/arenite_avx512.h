@@ -21,34 +21,72 @@
     __attribute__((target("avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")))
 #define ARENITE_AVX512_INLINE static inline __attribute__((always_inline)) ARENITE_AVX512
 
+/* acc + products of 4 bytes each, x unsigned. With many accumulators GCC copies them about unless it sees one operand that
+ * changes. */
+ARENITE_AVX512_INLINE __m512i arenite_dot_avx512(__m512i acc, __m512i x, __m512i w) {
+#if defined(__clang__)
+    return _mm512_dpbusd_epi32(acc, x, w);
+#else
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(w));
+    return acc;
+#endif
+}
+
 /* Constants of 16 lanes; those of 64 bits for the even lanes, then for the odd ones. */
 typedef struct {
     __m512i multiplier[2];
     __m512i rounding[2]; /* 2^30 + 2^(30 + e), or 2^30 for e = 0 */
     __m512i right[2];    /* 31 + e */
     __m512i sign[2];     /* 2^31, or 0 for e = 0 */
-    __m512i left;
     __m512i zero_point;
-    int has_left;
 } arenite_requantise_avx512_t;
+
+/* Odd lanes moved to even places. A shift would do too, but the shifts of requantisation keep those units busy. */
+ARENITE_AVX512_INLINE __m512i arenite_odd_lanes_avx512(__m512i v) {
+    return _mm512_shuffle_epi32(v, _MM_PERM_DDBB);
+}
+
+/* Whether a channel of a block is shifted left before it is multiplied; seldom one is. */
+ARENITE_AVX512_INLINE int arenite_has_left_avx512(const int8_t *shift) {
+    const __m128i shifts = _mm_loadu_si128((const __m128i *)(const void *)shift);
+    return _mm_movemask_epi8(_mm_cmpgt_epi8(shifts, _mm_setzero_si128())) != 0;
+}
+
+/* Sums of 16 channels, shifted left. */
+ARENITE_AVX512_INLINE __m512i arenite_shift_left_avx512(__m512i sums, __m128i shift) {
+    return _mm512_sllv_epi32(sums, _mm512_cvtepi8_epi32(_mm_max_epi8(shift, _mm_setzero_si128())));
+}
 
 /* Of a block of channels: `constants` as the code generator packs them, see arenite_host_blocks.h. */
 ARENITE_AVX512_INLINE arenite_requantise_avx512_t arenite_load_requantise_avx512(const int32_t *multiplier,
-                                                                                 const int8_t *shift,
                                                                                  const int64_t *constants,
                                                                                  int32_t zero_point) {
-    const __m512i shifts = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)shift));
     arenite_requantise_avx512_t r;
     r.multiplier[0] = _mm512_loadu_si512(multiplier);
-    r.multiplier[1] = _mm512_srli_epi64(r.multiplier[0], 32);
+    r.multiplier[1] = arenite_odd_lanes_avx512(r.multiplier[0]);
     for (int i = 0; i < 2; i++) {
         r.rounding[i] = _mm512_loadu_si512(constants + 8 * i);
         r.right[i] = _mm512_loadu_si512(constants + ARENITE_BLOCK + 8 * i);
         r.sign[i] = _mm512_loadu_si512(constants + 2 * ARENITE_BLOCK + 8 * i);
     }
     r.zero_point = _mm512_set1_epi32(zero_point);
-    r.left = _mm512_max_epi32(shifts, _mm512_setzero_si512());
-    r.has_left = _mm512_test_epi32_mask(r.left, r.left) != 0;
+    return r;
+}
+
+/* Of channels 4 * quarter .. + 3 of the block, in each quarter of the vector. */
+ARENITE_AVX512_INLINE arenite_requantise_avx512_t arenite_load_requantise_quarter_avx512(
+    const int32_t *multiplier, const int64_t *constants, const int quarter, int32_t zero_point) {
+    const __m128i *const four = (const __m128i *)(const void *)(multiplier + 4 * quarter);
+    const __m128i *const two = (const __m128i *)(const void *)(constants + 2 * quarter);
+    arenite_requantise_avx512_t r;
+    r.multiplier[0] = _mm512_broadcast_i32x4(_mm_loadu_si128(four));
+    r.multiplier[1] = arenite_odd_lanes_avx512(r.multiplier[0]);
+    for (int i = 0; i < 2; i++) {
+        r.rounding[i] = _mm512_broadcast_i32x4(_mm_loadu_si128(two + 4 * i));
+        r.right[i] = _mm512_broadcast_i32x4(_mm_loadu_si128(two + ARENITE_BLOCK / 2 + 4 * i));
+        r.sign[i] = _mm512_broadcast_i32x4(_mm_loadu_si128(two + ARENITE_BLOCK + 4 * i));
+    }
+    r.zero_point = _mm512_set1_epi32(zero_point);
     return r;
 }
 
@@ -65,8 +103,6 @@ ARENITE_AVX512_INLINE arenite_requantise_avx512_t arenite_set_requantise_avx512(
         r.sign[i] = _mm512_set1_epi64(right_shift > 0 ? (int64_t)1 << 31 : 0);
     }
     r.zero_point = _mm512_set1_epi32(zero_point);
-    r.left = _mm512_setzero_si512();
-    r.has_left = 0;
     return r;
 }
 
@@ -87,9 +123,21 @@ ARENITE_AVX512_INLINE __m512i arenite_requantise_half_avx512(const arenite_requa
 ARENITE_AVX512_INLINE __m512i arenite_requantise_avx512(const arenite_requantise_avx512_t *r, __m512i acc,
                                                         const int clamps_negative) {
     const __m512i even = arenite_requantise_half_avx512(r, acc, 0, clamps_negative);
-    const __m512i odd = arenite_requantise_half_avx512(r, _mm512_srli_epi64(acc, 32), 1, clamps_negative);
+    const __m512i odd = arenite_requantise_half_avx512(r, arenite_odd_lanes_avx512(acc), 1, clamps_negative);
     const __m512i value = _mm512_mask_shuffle_epi32(even, 0xAAAA, odd, _MM_PERM_CCAA);
     return _mm512_add_epi32(value, r->zero_point);
+}
+
+/* Four vectors of values as clamped bytes: each quarter holds its 4 of the first vector, of the second and so on. */
+ARENITE_AVX512_INLINE __m512i arenite_pack_avx512(const __m512i *v, __m512i low, __m512i high) {
+    const __m512i bytes = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
+    return _mm512_min_epi8(_mm512_max_epi8(bytes, low), high);
+}
+
+/* arenite_pack_avx512's bytes vector by vector. */
+ARENITE_AVX512_INLINE __m512i arenite_in_order_avx512(__m512i bytes) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, bytes);
 }
 
 /* The first `count` of 16 values, clamped. */

@@ -3,9 +3,10 @@
 
 #include <stddef.h>
 
+#include "arenite_conv_2d_row_avx512.h"
 #include "arenite_conv_2d_tile.h"
-
-#define CHUNK 16
+#include "arenite_host_isa.h"
+#include "arenite_window_copy.h"
 
 /* Input pixels that the windows of a tile touch. */
 static int32_t span(const arenite_conv_2d_s8_t *p, int32_t pixels) {
@@ -27,54 +28,24 @@ static int lies_inside(const arenite_conv_2d_s8_t *p, int32_t first, const areni
     return first >= 0 && last * p->in_c + ARENITE_WORD * tile->words <= p->in_w * p->in_c;
 }
 
-static int8_t *fill(int8_t *to, int32_t value, int32_t count) {
-    for (; count > 0; count--) {
-        *to++ = (int8_t)value;
-    }
-    return to;
-}
-
-/* Copy as many bytes; chunks may overlap. */
-static int8_t *copy(int8_t *to, const int8_t *from, int32_t count) {
-    if (count < CHUNK) {
-        for (int32_t i = 0; i < count; i++) {
-            to[i] = from[i];
-        }
-        return to + count;
-    }
-    for (int32_t i = 0; i < count - CHUNK; i += CHUNK) {
-        __builtin_memcpy(to + i, from + i, CHUNK);
-    }
-    __builtin_memcpy(to + count - CHUNK, from + count - CHUNK, CHUNK);
-    return to + count;
-}
-
-/* Copy `count` pixels of a row, from `first` on, with what lies outside. */
-static void copy_pixels(const arenite_conv_2d_s8_t *p, const int8_t *row, int32_t first, int32_t count,
-                        int8_t *to) {
-    const int32_t from = first < 0 ? 0 : first;
-    const int32_t end = first + count < p->in_w ? first + count : p->in_w;
-    if (row == NULL || end <= from) {
-        fill(to, p->in_zero_point, count * p->in_c);
-        return;
-    }
-    to = fill(to, p->in_zero_point, (from - first) * p->in_c);
-    to = copy(to, row + (ptrdiff_t)from * p->in_c, (end - from) * p->in_c);
-    fill(to, p->in_zero_point, (first + count - end) * p->in_c);
-}
-
 void arenite_conv_2d_s8_host(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                              int32_t *scratch) {
     const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
+    (void)step;
+    (void)scratch;
+#if defined(__x86_64__)
+    if (arenite_conv_2d_row_suits_avx512(p) && arenite_host_isa() == ARENITE_ISA_AVX512) {
+        arenite_conv_2d_row_avx512(p, rows, out);
+        return;
+    }
+#endif
     const int32_t words = (p->kernel_w * p->in_c + ARENITE_WORD - 1) / ARENITE_WORD;
     const ptrdiff_t distance = (ptrdiff_t)p->stride_w * p->in_c;
     const int have_rows = exist(rows, p->kernel_h);
-    int8_t copies[ARENITE_HOST_COPIES];
-    const int8_t *pointers[ARENITE_HOST_RUNS * ARENITE_TILE_PIXELS];
-    arenite_tiling_t tiling = arenite_tile_row(p->out_w);
+    int8_t copies[ARENITE_HOST_COPIES + ARENITE_COPY_CHUNK];
+    const int8_t *pointers[ARENITE_HOST_RUNS * ARENITE_LARGE_TILE_PIXELS];
+    arenite_tiling_t tiling = arenite_tile_row(p->out_w, arenite_conv_tile_pixels(p));
     arenite_conv_tile_t tile = {p, pointers, p->kernel_h, words, 0, out};
-    (void)step;
-    (void)scratch;
     for (int32_t x = 0; x < p->out_w; x += tile.pixels) {
         tile.pixels = arenite_next_tile(&tiling);
         const int32_t first = x * p->stride_w - p->pad_left;
@@ -87,7 +58,7 @@ void arenite_conv_2d_s8_host(const void *params, const int8_t *const *rows, int8
             if (inside) {
                 from = rows[ky] + (ptrdiff_t)first * p->in_c;
             } else {
-                copy_pixels(p, rows[ky], first, pixels, own);
+                arenite_copy_pixels(p, rows[ky], first, pixels, own);
                 own += pixels * p->in_c + ARENITE_WORD; /* the last word of a run may end behind it */
             }
             for (int32_t i = 0; i < tile.pixels; i++, from += distance) {

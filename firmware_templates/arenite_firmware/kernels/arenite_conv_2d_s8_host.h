@@ -8,7 +8,7 @@
  *               no channel or no byte
  *   bias, multiplier, shift  of whole blocks, see arenite_host_blocks.h
  * All are 64-byte aligned. A run is read where it lies if its last word is inside the row, else from a copy on the stack.
- * dilation_w or kernel_w is 1, kernel_h at most ARENITE_HOST_RUNS, and with n = min(6, out_w)
+ * dilation_w or kernel_w is 1, kernel_h at most ARENITE_HOST_RUNS, and with n = min(8, out_w)
  * kernel_h * (((n - 1) * stride_w + kernel_w) * in_c + 4) at most ARENITE_HOST_COPIES. */
 #ifndef ARENITE_CONV_2D_S8_HOST_H
 #define ARENITE_CONV_2D_S8_HOST_H

@@ -34,8 +34,8 @@ static void list_taps(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, 
 void arenite_conv_2d_s8_host_taps(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                                   int32_t *scratch) {
     const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
-    const int8_t *pointers[ARENITE_HOST_TAPS * ARENITE_TILE_PIXELS];
-    arenite_tiling_t tiling = arenite_tile_row(p->out_w);
+    const int8_t *pointers[ARENITE_HOST_TAPS * ARENITE_LARGE_TILE_PIXELS];
+    arenite_tiling_t tiling = arenite_tile_row(p->out_w, arenite_conv_tile_pixels(p));
     arenite_conv_tile_t tile = {p, pointers, 0, 0, 0, out};
     (void)step;
     (void)scratch;

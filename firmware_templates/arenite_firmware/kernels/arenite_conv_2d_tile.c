@@ -42,6 +42,11 @@ static void tile_plain(const arenite_conv_tile_t *t) {
     }
 }
 
+int32_t arenite_conv_tile_pixels(const arenite_conv_2d_s8_t *params) {
+    const int is_large = arenite_host_isa() == ARENITE_ISA_AVX512 && params->out_c <= 2 * ARENITE_BLOCK;
+    return is_large ? ARENITE_LARGE_TILE_PIXELS : ARENITE_TILE_PIXELS;
+}
+
 void arenite_conv_2d_tile(const arenite_conv_tile_t *t) {
 #if defined(__x86_64__)
     const int32_t isa = arenite_host_isa();

@@ -16,36 +16,60 @@ ARENITE_AVX512_INLINE __m512i input_word(const int8_t *x, __m512i moves) {
     return _mm512_xor_si512(_mm512_set1_epi32(word), moves);
 }
 
-/* acc + products of 4 bytes each, x unsigned. With many accumulators GCC copies them about unless it sees one operand that
- * changes. */
-ARENITE_AVX512_INLINE __m512i dot(__m512i acc, __m512i x, __m512i w) {
-#if defined(__clang__)
-    return _mm512_dpbusd_epi32(acc, x, w);
-#else
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(w));
-    return acc;
-#endif
-}
-
-/* 64 values of one pixel, clamped. */
-ARENITE_AVX512_INLINE void store_four(int8_t *out, const __m512i *v, __m512i low, __m512i high) {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i bytes = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
-    const __m512i clamped = _mm512_min_epi8(_mm512_max_epi8(bytes, low), high);
-    _mm512_storeu_si512(out, _mm512_permutexvar_epi32(order, clamped));
-}
-
 /* A block of every pixel, clamped. */
-ARENITE_AVX512_INLINE void store_block(int8_t *out, int32_t distance, __m512i (*v)[BLOCKS], const int b,
-                                       const int pixels, int32_t count, __m128i low, __m128i high) {
+ARENITE_AVX512_INLINE void store_block(const arenite_conv_2d_s8_t *p, int8_t *out, __m512i (*v)[BLOCKS],
+                                       const int b, const int pixels, int32_t count) {
+    const __m128i low = _mm_set1_epi8((int8_t)p->act_min), high = _mm_set1_epi8((int8_t)p->act_max);
     const __mmask16 mask = (__mmask16)((1u << (count & (ARENITE_BLOCK - 1))) - 1u);
     ARENITE_UNROLL
-    for (int i = 0; i < pixels; i++, out += distance) {
-        const __m128i bytes = _mm_min_epi8(_mm_max_epi8(_mm512_cvtsepi32_epi8(v[i][b]), low), high);
+    for (int i = 0; i < pixels; i++, out += p->out_c) {
+        const __m128i bytes = _mm512_cvtsepi32_epi8(v[i][b]);
+        const __m128i clamped = _mm_min_epi8(_mm_max_epi8(bytes, low), high);
         if (count >= ARENITE_BLOCK) {
-            _mm_storeu_si128((__m128i *)(void *)out, bytes);
+            _mm_storeu_si128((__m128i *)(void *)out, clamped);
         } else {
-            _mm_mask_storeu_epi8(out, mask, bytes);
+            _mm_mask_storeu_epi8(out, mask, clamped);
+        }
+    }
+}
+
+ARENITE_AVX512_INLINE void store_any(const arenite_conv_2d_s8_t *p, int8_t *out, __m512i (*v)[BLOCKS],
+                                     const int pixels, const int blocks, int32_t left) {
+    ARENITE_UNROLL
+    for (int b = 0; b < blocks - 1; b++) {
+        store_block(p, out + b * ARENITE_BLOCK, v, b, pixels, ARENITE_BLOCK);
+    }
+    out += (blocks - 1) * ARENITE_BLOCK;
+    const int32_t count = left - (blocks - 1) * ARENITE_BLOCK;
+    if (count >= ARENITE_BLOCK) {
+        store_block(p, out, v, blocks - 1, pixels, ARENITE_BLOCK);
+    } else {
+        store_block(p, out, v, blocks - 1, pixels, count);
+    }
+}
+
+/* Four whole blocks of every pixel. */
+ARENITE_AVX512_INLINE void store_four(const arenite_conv_2d_s8_t *p, int8_t *out, __m512i (*v)[BLOCKS],
+                                      const int pixels) {
+    const __m512i low = _mm512_set1_epi8((int8_t)p->act_min), high = _mm512_set1_epi8((int8_t)p->act_max);
+    ARENITE_UNROLL
+    for (int i = 0; i < pixels; i++, out += p->out_c) {
+        _mm512_storeu_si512(out, arenite_in_order_avx512(arenite_pack_avx512(v[i], low, high)));
+    }
+}
+
+/* Two whole blocks of every pixel, by pairs of pixels. */
+ARENITE_AVX512_INLINE void store_two(const arenite_conv_2d_s8_t *p, int8_t *out, __m512i (*v)[BLOCKS],
+                                     const int pixels) {
+    const __m512i low = _mm512_set1_epi8((int8_t)p->act_min), high = _mm512_set1_epi8((int8_t)p->act_max);
+    ARENITE_UNROLL
+    for (int i = 0; i < pixels; i += 2, out += 2 * (ptrdiff_t)p->out_c) {
+        const int second = i + 1 < pixels ? i + 1 : i;
+        const __m512i pair[4] = {v[i][0], v[i][1], v[second][0], v[second][1]};
+        const __m512i bytes = arenite_in_order_avx512(arenite_pack_avx512(pair, low, high));
+        _mm256_storeu_si256((__m256i *)(void *)out, _mm512_castsi512_si256(bytes));
+        if (i + 1 < pixels) {
+            _mm256_storeu_si256((__m256i *)(void *)(out + p->out_c), _mm512_extracti64x4_epi64(bytes, 1));
         }
     }
 }
@@ -59,12 +83,13 @@ ARENITE_AVX512_INLINE void finish(const arenite_conv_tile_t *t, int32_t channel,
     for (int b = 0; b < blocks; b++) {
         const int32_t first = channel + b * ARENITE_BLOCK;
         const arenite_requantise_avx512_t r = arenite_load_requantise_avx512(
-            p->multiplier + first, p->shift + first, arenite_block_constants(p->multiplier, p->out_c, first),
+            p->multiplier + first, arenite_block_constants(p->multiplier, p->out_c, first),
             p->out_zero_point);
-        if (r.has_left) {
+        if (arenite_has_left_avx512(p->shift + first)) {
+            const __m128i shift = _mm_loadu_si128((const __m128i *)(const void *)(p->shift + first));
             ARENITE_UNROLL
             for (int i = 0; i < pixels; i++) {
-                acc[i][b] = _mm512_sllv_epi32(acc[i][b], r.left);
+                acc[i][b] = arenite_shift_left_avx512(acc[i][b], shift);
             }
         }
         ARENITE_UNROLL
@@ -72,25 +97,12 @@ ARENITE_AVX512_INLINE void finish(const arenite_conv_tile_t *t, int32_t channel,
             acc[i][b] = arenite_requantise_avx512(&r, acc[i][b], clamps_negative);
         }
     }
-    if (blocks == BLOCKS && left >= BLOCKS * ARENITE_BLOCK) {
-        const __m512i low = _mm512_set1_epi8((int8_t)p->act_min), high = _mm512_set1_epi8((int8_t)p->act_max);
-        ARENITE_UNROLL
-        for (int i = 0; i < pixels; i++) {
-            store_four(out + (ptrdiff_t)i * p->out_c, acc[i], low, high);
-        }
-        return;
-    }
-    const __m128i low = _mm_set1_epi8((int8_t)p->act_min), high = _mm_set1_epi8((int8_t)p->act_max);
-    ARENITE_UNROLL
-    for (int b = 0; b < blocks - 1; b++) {
-        store_block(out + b * ARENITE_BLOCK, p->out_c, acc, b, pixels, ARENITE_BLOCK, low, high);
-    }
-    out += (blocks - 1) * ARENITE_BLOCK;
-    const int32_t count = left - (blocks - 1) * ARENITE_BLOCK;
-    if (count >= ARENITE_BLOCK) {
-        store_block(out, p->out_c, acc, blocks - 1, pixels, ARENITE_BLOCK, low, high);
+    if (blocks == 4 && left >= 4 * ARENITE_BLOCK) {
+        store_four(p, out, acc, pixels);
+    } else if (blocks == 2 && left >= 2 * ARENITE_BLOCK) {
+        store_two(p, out, acc, pixels);
     } else {
-        store_block(out, p->out_c, acc, blocks - 1, pixels, count, low, high);
+        store_any(p, out, acc, pixels, blocks, left);
     }
 }
 
@@ -101,7 +113,7 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
     const ptrdiff_t pitch = (ptrdiff_t)t->segments * t->words * BLOCK_WORD;
     const int8_t *w = p->weights + channel / ARENITE_BLOCK * pitch;
     const int8_t *const *pointers = t->pointers;
-    __m512i acc[ARENITE_TILE_PIXELS][BLOCKS];
+    __m512i acc[ARENITE_LARGE_TILE_PIXELS][BLOCKS];
     __m512i moves = _mm512_set1_epi8(-128);
     __asm__("" : "+v"(moves)); /* keeps Clang from moving single words, before they are broadcast */
     ARENITE_UNROLL
@@ -114,7 +126,7 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
     const int8_t *const *const end = pointers + (ptrdiff_t)t->segments * pixels;
     const ptrdiff_t bytes = (ptrdiff_t)ARENITE_WORD * t->words;
     do { /* neither loop is ever empty; GCC spills accumulators if it cannot see that */
-        const int8_t *x[ARENITE_TILE_PIXELS];
+        const int8_t *x[ARENITE_LARGE_TILE_PIXELS];
         ARENITE_UNROLL
         for (int i = 0; i < pixels; i++) {
             x[i] = pointers[i];
@@ -131,7 +143,7 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
                 const __m512i word = input_word(x[i] + k, moves);
                 ARENITE_UNROLL
                 for (int b = 0; b < blocks; b++) {
-                    acc[i][b] = dot(acc[i][b], word, weights[b]);
+                    acc[i][b] = arenite_dot_avx512(acc[i][b], word, weights[b]);
                 }
             }
             k += ARENITE_WORD;
@@ -139,7 +151,7 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
         } while (k < bytes);
         pointers += pixels;
     } while (pointers < end);
-    __m512i sums[ARENITE_TILE_PIXELS][BLOCKS];
+    __m512i sums[ARENITE_LARGE_TILE_PIXELS][BLOCKS];
     ARENITE_UNROLL
     for (int i = 0; i < pixels; i++) {
         ARENITE_UNROLL
@@ -169,9 +181,14 @@ RUN_EACH(3)
 RUN_EACH(4)
 RUN_EACH(5)
 RUN_EACH(6)
+RUN(7, 1)
+RUN(7, 2)
+RUN(8, 1)
+RUN(8, 2)
 
 typedef void (*run_t)(const arenite_conv_tile_t *t, int32_t channel);
-static const run_t runs[ARENITE_TILE_PIXELS][BLOCKS] = {LIST(1), LIST(2), LIST(3), LIST(4), LIST(5), LIST(6)};
+static const run_t runs[ARENITE_LARGE_TILE_PIXELS][BLOCKS] = {
+    LIST(1), LIST(2), LIST(3), LIST(4), LIST(5), LIST(6), {run_7_1, run_7_2}, {run_8_1, run_8_2}};
 
 void arenite_conv_2d_tile_avx512(const arenite_conv_tile_t *t) {
     const int32_t blocks = arenite_blocks(t->params->out_c);

@@ -20,6 +20,8 @@ typedef struct {
     __m128i high;
     arenite_requantise_avx512_t requantise;
     __mmask16 inside; /* channels */
+    int has_left;
+    __m128i shift;
 } block_t;
 
 ARENITE_AVX512_INLINE __m128i load(const block_t *b, const int8_t *bytes, const int is_full) {
@@ -58,8 +60,8 @@ ARENITE_AVX512_INLINE __m512i next_column(const block_t *b, arenite_depthwise_wa
 
 ARENITE_AVX512_INLINE void finish(const block_t *b, __m512i acc, int8_t *out, const int is_full,
                                   const int clamps_negative) {
-    if (b->requantise.has_left) {
-        acc = _mm512_sllv_epi32(acc, b->requantise.left);
+    if (b->has_left) {
+        acc = arenite_shift_left_avx512(acc, b->shift);
     }
     const __m512i values = arenite_requantise_avx512(&b->requantise, acc, clamps_negative);
     arenite_store_avx512(out, values, is_full ? ARENITE_BLOCK : b->count, b->low, b->high);
@@ -141,9 +143,11 @@ ARENITE_AVX512 void arenite_depthwise_row_avx512(const arenite_depthwise_row_t *
     for (b.channel = 0; b.channel < p->in_c; b.channel += ARENITE_BLOCK) {
         b.count = p->in_c - b.channel;
         b.bias = _mm512_loadu_si512(bias + b.channel);
+        b.has_left = arenite_has_left_avx512(p->shift + b.channel);
+        b.shift = _mm_loadu_si128((const __m128i *)(const void *)(p->shift + b.channel));
         b.requantise = arenite_load_requantise_avx512(
-            p->multiplier + b.channel, p->shift + b.channel,
-            arenite_block_constants(p->multiplier, p->in_c, b.channel), p->out_zero_point);
+            p->multiplier + b.channel, arenite_block_constants(p->multiplier, p->in_c, b.channel),
+            p->out_zero_point);
         if (b.count >= ARENITE_BLOCK) {
             run(&b, w, r->out + b.channel, 1);
         } else {
