@@ -25,6 +25,7 @@ from arenite_codegen.fit import ram_of
 from arenite_codegen.legalise import legalise
 from arenite_codegen.planning import plan_network
 from arenite_codegen.schedule import make_schedule
+from arenite_codegen.variants import choose_for
 from support.plan_checker import replay
 from support.residual_network import residual_network
 
@@ -168,8 +169,8 @@ def constant_traffic(model: Path) -> int:
     steps: Counter[int] = Counter()
     for layer, count in make_schedule(network).steps:
         steps[layer] += count
-    arrays = [(a, layer) for layer in network.layers for a in choose(layer).pack(layer).values() if isinstance(a, np.ndarray)]
-    return sum(-(-a.nbytes // 4) * 4 * steps[layer.index] for a, layer in arrays)
+    packed = [(value, layer) for layer in network.layers for value in choose(layer).pack(layer).values()]
+    return sum(-(-a.nbytes // 4) * 4 * steps[layer.index] for a, layer in packed if isinstance(a, np.ndarray))
 
 
 def test_weights_that_fit_no_flash_are_refused_by_region(model: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from arenite_codegen.caller_memory import caller_memory, keep_inputs
+from arenite_codegen.caller_memory import MOST_CALLER_REGIONS, caller_memory, keep_inputs
 from arenite_codegen.network import Network
 from arenite_codegen.packing import pack
 from arenite_codegen.placement import Block, make_blocks
@@ -37,7 +37,7 @@ def random_memories(seed: int, arena_bytes: int) -> list[Memory]:
 def random_case(seed: int) -> tuple[Network, Schedule]:
     """A random network, one in four with inputs or outputs in the caller's memory, one in four keeps its inputs."""
     network, chance = random_network(seed), random.Random(seed)
-    if chance.random() < 0.25 and len(network.inputs) + len(network.outputs) <= 8:
+    if chance.random() < 0.25 and len(network.inputs) + len(network.outputs) <= MOST_CALLER_REGIONS:
         network = caller_memory(network, inputs=chance.random() < 0.7, outputs=chance.random() < 0.5)
     if chance.random() < 0.25:
         network = keep_inputs(network)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from arenite.errors import AreniteError, ModelError
-from arenite.reference import reference_outputs
+from arenite.reference import TFLM, reference_outputs
 from arenite.tflite_graph import parse_graph
 from arenite_codegen.emit import emit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
+from arenite_codegen.vectors import authority_package
 from support.choices import Choices
 from support.graph_batch import GraphBatch, GraphCrash, prebuild
 from support.graphs import KINDS, random_graph

@@ -251,6 +251,6 @@ def lower_unpack(context: Context) -> tuple[Layer, ...]:
     indices = indices_of(context.input(0))
     axis = _axis(context, int(context.operator.attributes["axis"]), indices.ndim)
     outputs = [context.graph.tensors[index] for index in context.operator.outputs]
-    if len(outputs) != indices.shape[axis]:
+    if not len(outputs) == indices.shape[axis] == context.operator.attributes["num"]:
         raise refuse(context, f"it has {len(outputs)} outputs for {indices.shape[axis]} positions")
     return tuple(move(context, np.take(indices, [i], axis), output=output) for i, output in enumerate(outputs))

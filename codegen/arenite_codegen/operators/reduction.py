@@ -95,8 +95,14 @@ def _position_layer(context: Context, flip: int) -> Layer:
 def _plan(context: Context) -> _Plan:
     source = context.input(0)
     rank = len(source.shape)
-    axes = {int(axis) % max(1, rank) for axis in context.constant(1).ravel()}
+    given = [int(axis) for axis in context.constant(1).ravel()]
+    if any(not -rank <= axis < rank for axis in given):
+        raise refuse(context, f"its axes {given} are not all in {rank} dimensions")
+    axes = {axis % rank for axis in given}
     dimensions = [(extent, axis in axes) for axis, extent in enumerate(source.shape)]
+    kept = [extent for extent, gone in dimensions if not gone and extent != 1]
+    if kept != [extent for extent in context.output.shape if extent != 1]:
+        raise refuse(context, f"{context.output} is not what is left of {source} along {given}")
     if context.batch > 1:
         if not dimensions or dimensions[0] != (context.batch, False):
             raise refuse(context, f"it does not keep the batch of {context.batch}")
