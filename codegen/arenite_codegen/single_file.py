@@ -20,6 +20,8 @@ _VARIABLE = re.compile(_OWN + r"(\w+)(?:\[[^\]]*\])*\s*[=;]", re.MULTILINE)
 _ENUM = re.compile(r"^enum \{([^}]*)\}", re.MULTILINE)
 _TYPEDEF = re.compile(r"^typedef [^{};]*?\b(\w+)(?:\[[^\]]*\])?;|^\} (\w+);", re.MULTILINE)
 _POINTER_TYPE = re.compile(r"^typedef [^{};]*?\(\*(\w+)\)", re.MULTILINE)
+_STRUCT = re.compile(r"\bstruct \w*\s*\{([^{}]*)\}")
+_MEMBER = re.compile(r"\b(\w+)(?:\[[^\]]*\])*\s*[;,]")
 _PASTED = re.compile(r"\b(\w+_)##")
 # Strings and comments; then a word with what stands before it.
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*|(->\s*|\.\s*)?\b([A-Za-z_]\w*)\b', re.DOTALL)
@@ -88,10 +90,14 @@ def _starting(start: str, text: str) -> set[str]:
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:
-    """Words replaced where they are no member of something."""
+    """Words replaced where they are no member of something, neither where it is used nor where it is declared."""
+    structs = [(found.span(1), set(_MEMBER.findall(found[1]))) for found in _STRUCT.finditer(text)]
 
     def put(match: re.Match[str]) -> str:
         word = match[2]
-        return match[0] if word is None or match[1] or word not in names else names[word]
+        if word is None or match[1] or word not in names:
+            return match[0]
+        declared = any(start <= match.start() < end and word in members for (start, end), members in structs)
+        return match[0] if declared else names[word]
 
     return _TOKEN.sub(put, text)
