@@ -167,7 +167,7 @@ def test_what_cannot_be_counted_is_refused_before_anything_runs(
     builder = ModelBuilder()
     x = builder.tensor("x", (1, 2, 2), "float32")
     y = builder.tensor("y", (1, 2, 2), "float32")
-    builder.operator("BATCH_MATMUL", [x, x], [y])
+    builder.operator("BATCH_MATMUL", [x, x], [y], options="BatchMatMulOptions")
     path = tmp_path / "product.tflite"
     path.write_bytes(builder.finish([x], [y]))
     session = arenite.open(path)

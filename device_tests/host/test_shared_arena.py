@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from arenite.device import verify
-from arenite.errors import DoesNotFitError, ToolchainError, UnsupportedOperatorError, UsageError
+from arenite.errors import DoesNotFitError, ModelError, ToolchainError, UsageError
 from arenite.host_model import HostModel
 from arenite.reference import reference_outputs
 from arenite.tflite_graph import parse_graph
@@ -220,13 +220,13 @@ def test_what_cannot_be_asked_is_named(models: list[Path], tmp_path: Path) -> No
         bundle(models, "host", tmp_path)
 
 
-def test_a_model_that_keeps_state_is_refused_by_name() -> None:
-    """A shared arena keeps nothing from one run to the next."""
+def test_a_variable_that_no_operator_updates_is_refused_by_name() -> None:
+    """Nobody knows what it holds."""
     builder = ModelBuilder()
     x, state, y = (builder.tensor(n, (1, 4), "int8", scales=[0.1], zero_points=[0]) for n in ("x", "memory", "y"))
     builder._tensors[state].isVariable = True
     builder.operator("ADD", [x, state], [y], options="AddOptions")
-    with pytest.raises(UnsupportedOperatorError, match=r"'memory' .* keeps its state from one inference to the next"):
+    with pytest.raises(ModelError, match=r"'memory' .* is read but never written"):
         legalise(parse_graph(builder.finish([x], [y])))
 
 

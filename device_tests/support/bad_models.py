@@ -17,7 +17,6 @@ __all__ = [
     "moved_batch_model",
     "unknown_extent_model",
     "unsupported_model",
-    "weight_zero_point_model",
 ]
 
 HOSTILE_NAMES = (
@@ -50,22 +49,21 @@ def good_model(input_name: str = "input", middle_name: str = "middle", output_na
 
 
 def float_model() -> bytes:
-    """One dense layer that nobody quantised."""
-    return _dense(weights_dtype="float32")
+    """One convolution that nobody quantised."""
+    builder = ModelBuilder()
+    x = builder.tensor("input", (1, 4, 4, 1), "float32")
+    w = builder.tensor("w", (2, 3, 3, 1), "float32", data=np.ones((2, 3, 3, 1), np.float32))
+    y = builder.tensor("output", (1, 2, 2, 2), "float32")
+    builder.operator("CONV_2D", [x, w, -1], [y], options="Conv2DOptions", padding=1, strideH=1, strideW=1)
+    return builder.finish([x], [y])
 
 
 def dynamic_range_model() -> bytes:
     """One dense layer with INT8 weights between float tensors."""
-    return _dense(weights_dtype="int8")
-
-
-def weight_zero_point_model() -> bytes:
-    """A dense layer whose weights lie around 5, as models born uint8 have them."""
     builder = ModelBuilder()
-    x = builder.tensor("input", (1, 4), "int8", scales=[0.1], zero_points=[0])
-    data = np.ones((2, 4), np.int8)
-    w = builder.tensor("w", (2, 4), "int8", scales=[0.1], zero_points=[5], data=data)
-    y = builder.tensor("output", (1, 2), "int8", scales=[0.1], zero_points=[0])
+    x = builder.tensor("input", (1, 4), "float32")
+    w = builder.tensor("dense/w", (2, 4), "int8", scales=[0.1], data=np.ones((2, 4), np.int8))
+    y = builder.tensor("output", (1, 2), "float32")
     builder.operator("FULLY_CONNECTED", [x, w, -1], [y], version=4, options="FullyConnectedOptions")
     return builder.finish([x], [y])
 
@@ -119,17 +117,5 @@ def large_weights_model() -> bytes:
     data = np.ones((units, depth), np.int8)
     w = builder.tensor("weights", data.shape, "int8", scales=[0.01], data=data)
     y = builder.tensor("output", (1, units), "int8", scales=[1.0], zero_points=[0])
-    builder.operator("FULLY_CONNECTED", [x, w, -1], [y], version=4, options="FullyConnectedOptions")
-    return builder.finish([x], [y])
-
-
-def _dense(weights_dtype: str) -> bytes:
-    builder = ModelBuilder()
-    x = builder.tensor("input", (1, 4), "float32")
-    data = np.ones((2, 4), np.dtype(weights_dtype))
-    w = builder.tensor(
-        "dense/w", (2, 4), weights_dtype, scales=[0.1] if weights_dtype == "int8" else None, data=data
-    )
-    y = builder.tensor("output", (1, 2), "float32")
     builder.operator("FULLY_CONNECTED", [x, w, -1], [y], version=4, options="FullyConnectedOptions")
     return builder.finish([x], [y])
