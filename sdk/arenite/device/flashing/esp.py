@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from arenite.device.flashing.model import FlashState, FoundChip, Piece, Written, difference, ranges_of
-from arenite.device.flashing.tools import ToolRun, find_tool, holders, run_tool
+from arenite.device.flashing.tools import PortErrors, ToolRun, find_tool, holders, run_tool
 from arenite.errors import FlashError
 
 __all__ = ["EspLoader"]
@@ -21,7 +21,7 @@ _LOST = (
 )
 
 
-class EspLoader:
+class EspLoader(PortErrors):
     """A chip behind esptool.
 
     Args:
@@ -33,7 +33,8 @@ class EspLoader:
 
     def __init__(self, port: str, baud: int, reset: bool, stub: bool) -> None:
         self.tool = "esptool"
-        self._port, self._reset = port, reset
+        super().__init__(port)
+        self._reset = reset
         self._command = [*find_tool("esptool"), "--chip", "auto", "--port", port, "--baud", str(baud)]
         self._command += [] if reset else ["--before", "no-reset"]
         self._command += [] if stub else ["--no-stub"]
@@ -107,8 +108,7 @@ class EspLoader:
 
     def _no_answer(self, run: ToolRun) -> FlashError:
         if re.search(r"could not open|Could not open|port is busy|Permission denied", run.text):
-            cure = "Check the port's name, the cable and that no other program has it open"
-            return self._failed(f"the port cannot be opened: {run.last_words}", "port", FlashState(), cure)
+            return self._not_opened(run)
         if holders(self._port):
             return self._shared(FlashState())
         cure = "Hold BOOT while you press RESET, check TX, RX and the cable, try --baud 115200"
@@ -126,13 +126,6 @@ class EspLoader:
             problem, cure = difference(self, pieces[done])
             return self._failed(problem, "verify", state, cure)
         return self._failed(f"bytes were lost on the line: {run.last_words}", "write", state, _LOST)
-
-    def _shared(self, state: FlashState) -> FlashError:
-        who = ", ".join(holders(self._port)) or "a program that has ended"
-        return self._failed(f"another program reads from the port: {who}", "port", state, "Close it and flash again")
-
-    def _failed(self, problem: str, stage: str, state: FlashState, cure: str | None = None) -> FlashError:
-        return FlashError(problem, stage=stage, state=state, where=self._port, cure=cure)
 
 
 def _as_in_boards(name: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from arenite.device.flashing.model import FlashState, FoundChip, Piece, Written
-from arenite.device.flashing.tools import ToolRun, find_tool, holders, run_tool
+from arenite.device.flashing.tools import PortErrors, ToolRun, find_tool, holders, run_tool
 from arenite.errors import FlashError
 
 __all__ = ["Stm32Loader"]
@@ -19,7 +19,7 @@ _WRITING = re.compile(r"Write (\d+) bytes at 0x([0-9A-Fa-f]+)")
 _LOST = "Lower the speed with --baud, or use a shorter cable; then flash again"
 
 
-class Stm32Loader:
+class Stm32Loader(PortErrors):
     """A chip behind stm32loader.
 
     Args:
@@ -31,7 +31,8 @@ class Stm32Loader:
 
     def __init__(self, port: str, baud: int, family: str, start_address: int) -> None:
         self.tool = "stm32loader"
-        self._port, self._start = port, start_address
+        super().__init__(port)
+        self._start = start_address
         self._command = [*find_tool("stm32loader"), "-p", port, "-b", str(baud), "-f", family, "-n", "-V"]
 
     def identify(self) -> FoundChip | None:
@@ -104,8 +105,7 @@ class Stm32Loader:
 
     def _no_answer(self, run: ToolRun) -> FlashError:
         if re.search(r"could not open port|Permission denied|Errno 16", run.text):
-            cure = "Check the port's name, the cable and that no other program has it open"
-            return self._failed(f"the port cannot be opened: {run.last_words}", "port", FlashState(), cure)
+            return self._not_opened(run)
         if holders(self._port):
             return self._shared(FlashState())
         cure = "Set BOOT0 high and press reset, check TX, RX and the cable; the loader wants 8 bits with even parity"
@@ -125,13 +125,6 @@ class Stm32Loader:
             cure = "Removing the protection erases the chip: stm32loader --unprotect"
             return self._failed("the chip refuses to be erased: it is protected", "protection", state, cure)
         return self._failed(f"bytes were lost on the line: {run.last_words}", "write", state, _LOST)
-
-    def _shared(self, state: FlashState) -> FlashError:
-        who = ", ".join(holders(self._port)) or "a program that has ended"
-        return self._failed(f"another program reads from the port: {who}", "port", state, "Close it and flash again")
-
-    def _failed(self, problem: str, stage: str, state: FlashState, cure: str | None = None) -> FlashError:
-        return FlashError(problem, stage=stage, state=state, where=self._port, cure=cure)
 
 
 def _written(pieces: Sequence[Piece], whole: int, reached: int | None = None) -> FlashState:

@@ -15,7 +15,7 @@ from pathlib import Path
 from arenite.device.flashing.model import FlashState
 from arenite.errors import FlashError, MissingToolError
 
-__all__ = ["ToolRun", "check_port", "find_tool", "holders", "run_tool"]
+__all__ = ["PortErrors", "ToolRun", "check_port", "find_tool", "holders", "run_tool"]
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -38,6 +38,24 @@ class ToolRun:
         wrong = [line for line in self.lines if re.search(r"error|fail|timed? ?out|no ack|denied|busy", line, re.I)]
         words = [line for line in self.lines if line.strip()]
         return (wrong or words or [f"exit code {self.code}"])[-1].strip().removeprefix("A fatal error occurred: ")[:200]
+
+
+class PortErrors:
+    """What tools behind one serial port say alike when something fails."""
+
+    def __init__(self, port: str) -> None:
+        self._port = port
+
+    def _not_opened(self, run: ToolRun) -> FlashError:
+        cure = "Check the port's name, the cable and that no other program has it open"
+        return self._failed(f"the port cannot be opened: {run.last_words}", "port", FlashState(), cure)
+
+    def _shared(self, state: FlashState) -> FlashError:
+        who = ", ".join(holders(self._port)) or "a program that has ended"
+        return self._failed(f"another program reads from the port: {who}", "port", state, "Close it and flash again")
+
+    def _failed(self, problem: str, stage: str, state: FlashState, cure: str | None = None) -> FlashError:
+        return FlashError(problem, stage=stage, state=state, where=self._port, cure=cure)
 
 
 def find_tool(name: str) -> list[str]:
