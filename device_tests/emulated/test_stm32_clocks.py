@@ -23,11 +23,6 @@ from support.fake_bundle import make_fake_bundle
 
 Read = Callable[[int], int]
 BOARDS = ["nucleo-f446re", "nucleo-f767zi", "stm32f746g-disco", "nucleo-h743zi2", "stm32h747i-disco", "nucleo-u575zi-q"]
-_MODELS = {
-    "cortex-m4": "UC_CPU_ARM_CORTEX_M4",
-    "cortex-m7": "UC_CPU_ARM_CORTEX_M7",
-    "cortex-m33": "UC_CPU_ARM_CORTEX_M33",
-}
 RCC = {"stm32-f4-f7": 0x40023800, "stm32-h7": 0x58024400, "stm32-u5": 0x46020C00}
 GPIO = {"stm32-f4-f7": 0x40020000, "stm32-h7": 0x58020000, "stm32-u5": 0x42020000}
 # Register: pairs of a request (or None, always there) and what says that it is granted; then copies of fields.

@@ -24,11 +24,5 @@ void arenite_average_pool_half_up_s8(const void *params, const int8_t *const *ro
     const arenite_pool_s8_t *p = (const arenite_pool_s8_t *)params;
     (void)step;
     (void)scratch;
-    for (int32_t x = 0; x < p->out_w; x++) {
-        int32_t begin, end;
-        arenite_pool_window(p, x, &begin, &end);
-        for (int32_t c = 0; c < p->channels; c++) {
-            *out++ = window(p, rows, begin, end, c);
-        }
-    }
+    ARENITE_POOL_ROW(p, rows, out, window)
 }

@@ -6,7 +6,6 @@
 
 #define QUARTERS 2 /* of a half block: vectors of [4 channels][4 rows] as int16 */
 #define QUARTER_GROUP (4 * ARENITE_GROUP)
-#define HALF_GROUP (ARENITE_HALF * ARENITE_GROUP)
 #define BLOCK_GROUP (ARENITE_BLOCK * ARENITE_GROUP)
 
 /* 8 channels of a row. */

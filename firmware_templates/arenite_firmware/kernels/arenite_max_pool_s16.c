@@ -24,11 +24,5 @@ void arenite_max_pool_s16(const void *params, const int8_t *const *rows, int8_t 
     int16_t *to = (int16_t *)(void *)out;
     (void)step;
     (void)scratch;
-    for (int32_t x = 0; x < p->out_w; x++) {
-        int32_t begin, end;
-        arenite_pool_window(p, x, &begin, &end);
-        for (int32_t c = 0; c < p->channels; c++) {
-            *to++ = window(p, rows, begin, end, c);
-        }
-    }
+    ARENITE_POOL_ROW(p, rows, to, window)
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the windowed poolings share. */
+/* What the windowed poolings share, whatever their elements' type. */
 #ifndef ARENITE_POOL_S8_H
 #define ARENITE_POOL_S8_H
 
@@ -24,5 +24,15 @@ static inline void arenite_pool_window(const arenite_pool_s8_t *p, int32_t x, in
     *begin = first > 0 ? first : 0;
     *end = last < p->in_w ? last : p->in_w;
 }
+
+/* A row of outputs: `window(p, rows, begin, end, c)` makes the one of a window and a channel; `out` points to elements. */
+#define ARENITE_POOL_ROW(p, rows, out, window)                                                               \
+    for (int32_t x = 0; x < (p)->out_w; x++) {                                                               \
+        int32_t begin, end;                                                                                  \
+        arenite_pool_window((p), x, &begin, &end);                                                           \
+        for (int32_t c = 0; c < (p)->channels; c++) {                                                        \
+            *(out)++ = window((p), (rows), begin, end, c);                                                   \
+        }                                                                                                    \
+    }
 
 #endif
