@@ -24,7 +24,6 @@ from arenite.errors import LinkError, UsageError
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from support.fake_bundle import expected_outputs, make_fake_bundle, random_inputs
-from support.link_fuzz import fuzz_device
 from support.served_board import over_pty, over_socket
 
 BOARDS = ["qemu-microbit", "qemu-mps2-an386", "qemu-riscv32"]
@@ -311,28 +310,3 @@ def test_a_board_that_comes_back_under_another_name_is_found(built: Built, monke
 def test_what_names_no_usb_device_is_refused() -> None:
     with pytest.raises(UsageError, match=r"usb:0483: this names no USB device. Write usb:VID:PID"):
         open_device("usb:0483")
-
-
-class Exchange:
-    """An emulated board as what the fuzzer talks to."""
-
-    def __init__(self, board: EmulatedBoard) -> None:
-        self._stream = board.stream
-
-    def exchange(self, data: bytes) -> bytes:
-        self._stream.write(data)
-        answer = bytearray()
-        while part := self._stream.read(30):
-            answer += part
-        return bytes(answer)
-
-
-def test_an_emulated_board_survives_hostile_frames(built: Built) -> None:
-    """A slice of what the sanitised build gets by the million; here on Arm code, whose faults end the emulation."""
-    pytest.importorskip("unicorn", reason="unicorn is not installed")
-    with contextlib.closing(start_emulator(built("qemu-mps2-an386"), "unicorn")) as board:
-        assert fuzz_device(Exchange(board), frames=1000, seed=3) > 300
-        with contextlib.closing(open_device(board.stream)) as device:
-            device.select(0)
-            inputs = run(device, 6)
-            assert device.read_output(0) == expected_outputs(inputs)[0]
