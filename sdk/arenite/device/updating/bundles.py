@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,31 @@ PAYLOAD_AT = 1024  # UPDATE_PAYLOAD_AT of update.h
 
 
 def sign_bundle(bundle_dir: Path, private_key: Any, *, version: int) -> bytes:
-    """The image of firmware that was bundled and built for a slot.
+    """The image of firmware that was bundled and built for a slot, or of a model that was built for one.
 
     Raises:
         UsageError: The bundle is for no slot, or is not built.
     """
     manifest = read_manifest(bundle_dir)
+    board = str(manifest["board"])
+    if (bundle_dir / "build" / "model.json").is_file():
+        address, build = _model_slot(bundle_dir / "build" / "model.json")
+        payload = _joined(read_segments(_built(bundle_dir, "model.elf")), address + PAYLOAD_AT)
+        kind = Kind.MODEL
+        return sign_image(payload, private_key, kind=kind, version=version, board=board, build=build, address=address)
     address = _slot_address(bundle_dir, manifest)
     payload = _joined(read_segments(_built(bundle_dir, "firmware.elf")), address + PAYLOAD_AT)
-    board = str(manifest["board"])
     return sign_image(payload, private_key, kind=Kind.FIRMWARE, version=version, board=board, address=address)
+
+
+def _model_slot(report: Path) -> tuple[int, bytes]:
+    """Address of the slot that a model is linked for, and the digest of the firmware build whose kernels it calls."""
+    try:
+        values = json.loads(report.read_text(encoding="utf-8"))
+        return int(values["address"]), bytes.fromhex(values["firmware_digest"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        cure = "Run arenite build DIR --model-for FIRMWARE --slot N again"
+        raise UsageError("the report of the model's build is damaged", where=str(report), cure=cure) from error
 
 
 def factory_segments(bundle_dir: Path, image: bytes) -> list[Segment]:
@@ -44,7 +60,7 @@ def factory_segments(bundle_dir: Path, image: bytes) -> list[Segment]:
 def _slot_address(bundle_dir: Path, manifest: dict[str, Any]) -> int:
     loader = manifest.get("loader")
     if not isinstance(loader, dict) or not isinstance(loader.get("address"), int):
-        cure = "Bundle it with --slot and --update-key"
+        cure = "Bundle it with --slot and --update-key, or build its model with --model-for and --slot"
         raise UsageError("the bundle is for no slot", where=str(bundle_dir), cure=cure)
     return int(loader["address"])
 
