@@ -388,8 +388,9 @@ def _write(
         "generator": f"arenite {_version()}",
     }
     if board.flashing is not None:
-        spans = [[region.origin, region.origin + region.length] for region in board.flashes]
-        manifest["flash"] = asdict(board.flashing) | {"origin": board.flash.origin, "spans": spans}
+        whole = board if slotted is None else slotted.whole
+        spans = [[region.origin, region.origin + region.length] for region in whole.flashes]
+        manifest["flash"] = asdict(board.flashing) | {"origin": whole.flash.origin, "spans": spans}
     if slotted is not None:
         manifest |= slotted.entries()
     if benchmark is not None:

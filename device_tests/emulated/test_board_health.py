@@ -9,6 +9,8 @@ import re
 import select
 import shutil
 import socket
+import struct
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -235,6 +237,25 @@ def test_a_hanging_board_is_named_in_time(tmp_path: Path) -> None:
 
 
 # Other lines
+
+RATES = [9600, 19_200, 38_400, 57_600, 115_200, 230_400, 250_000, 460_800, 921_600, 1_000_000, 2_000_000, 3_000_000]
+_TCGETS2, _TERMIOS2 = 0x802C542A, "4I B 19B 2I"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for the rate of the port")
+def test_a_port_runs_at_the_rate_that_is_asked_for(built: Built) -> None:
+    """The kernel says at which rate the port is; also for those that termios has no name for."""
+    import fcntl
+
+    pytest.importorskip("serial", reason="pyserial is not installed")
+    with over_pty(built("qemu-mps2-an386")) as port:
+        for rate in RATES:
+            with open_device(port, baud=rate, timeout_s=20) as device, Path(port).open("rb", buffering=0) as same:
+                answer = fcntl.ioctl(same, _TCGETS2, bytes(struct.calcsize(_TERMIOS2)))
+                assert struct.unpack(_TERMIOS2, answer)[-2:] == (rate, rate)
+                inputs = run(device, rate % 97)
+                assert device.read_output(0) == expected_outputs(inputs)[0]
+
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pyserial's own

@@ -295,6 +295,8 @@ def flash(arguments: argparse.Namespace) -> int:
         stub=not arguments.no_stub,
         dry_run=arguments.dry_run,
         check=not arguments.no_verify,
+        verify_on=arguments.verify_on,
+        image=None if arguments.image is None else Path(arguments.image).read_bytes(),
         progress=_progress(),
         **_chosen(arguments, "baud"),
     )

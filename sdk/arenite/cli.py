@@ -505,6 +505,10 @@ def _add_flash(commands: Any) -> None:
     parser.add_argument("--no-reset", action="store_true", help=reset)
     parser.add_argument("--no-stub", action="store_true", help="ESP32: only the loader in ROM, nothing in RAM")
     parser.add_argument("--no-verify", action="store_true", help="do not run the golden vectors afterwards")
+    answers = "where the firmware answers, if that is another port: of a UF2 board its serial port"
+    parser.add_argument("--verify-on", metavar="PORT", help=answers)
+    image = "signed image of a bundle that is for a slot; the loader is flashed before it"
+    parser.add_argument("--image", metavar="FILE", help=image)
 
 
 def _add_update(commands: Any) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from arenite._manifest import read_manifest
 from arenite.device.target import Segment, read_segments
-from arenite.device.updating.image import HEADER_BYTES, Kind, sign_image
+from arenite.device.updating.image import HEADER_BYTES, Kind, read_header, sign_image
 from arenite.errors import UsageError
 
-__all__ = ["factory_segments", "sign_bundle"]
+__all__ = ["checked_image", "factory_segments", "sign_bundle"]
 
 PAYLOAD_AT = 1024  # UPDATE_PAYLOAD_AT of update.h
 
@@ -44,6 +44,24 @@ def _model_slot(report: Path) -> tuple[int, bytes]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         cure = "Run arenite build DIR --model-for FIRMWARE --slot N again"
         raise UsageError("the report of the model's build is damaged", where=str(report), cure=cure) from error
+
+
+def checked_image(bundle_dir: Path, image: bytes) -> bytes:
+    """An image, after it is found to be the one of this bundle.
+
+    Raises:
+        UsageError: The bundle is for no slot or not built, or the image is of another build, board or slot.
+        CheckFailedError: The image is damaged.
+    """
+    manifest, header = read_manifest(bundle_dir), read_header(image)
+    address = _slot_address(bundle_dir, manifest)
+    payload = _joined(read_segments(_built(bundle_dir, "firmware.elf")), address + PAYLOAD_AT)
+    if (header.kind, header.board, header.address) != (Kind.FIRMWARE, manifest["board"], address):
+        raise UsageError("the image is for another board or slot than the bundle", where=str(bundle_dir))
+    if image[HEADER_BYTES:] != payload:
+        cure = "Sign the bundle again with `arenite update sign`"
+        raise UsageError("the image holds another build than the bundle", where=str(bundle_dir), cure=cure)
+    return image
 
 
 def factory_segments(bundle_dir: Path, image: bytes) -> list[Segment]:
