@@ -173,8 +173,8 @@ def _float_layer(context: Context, function: Callable[[float], float]) -> Layer:
     inverse = np.float32(1) / quant_out.scale
 
     def answer(byte: int) -> int:
-        real = np.float32(quant_in.scale * np.float32(byte - quant_in.zero_point))
         with np.errstate(over="ignore"):
+            real = np.float32(quant_in.scale * np.float32(byte - quant_in.zero_point))
             scaled = float(np.float32(function(float(real))) * inverse)
         # Beyond 512 steps the answer is at a rail whatever the number.
         steps = math.copysign(math.floor(min(512.0, abs(scaled)) + 0.5), scaled)
@@ -203,8 +203,9 @@ def lower_sqrt(context: Context) -> Layer:
     quant_in, quant_out = quantisation(context, context.input(0)), quantisation(context, context.output)
 
     def answer(byte: int) -> int:
-        real = np.float32(quant_in.scale * np.float32(max(0, byte - quant_in.zero_point)))
-        return int(min(512.0, float(np.sqrt(real) / quant_out.scale))) + quant_out.zero_point
+        with np.errstate(over="ignore"):
+            real = np.float32(quant_in.scale * np.float32(max(0, byte - quant_in.zero_point)))
+            return int(min(512.0, float(np.sqrt(real) / quant_out.scale))) + quant_out.zero_point
 
     return table_layer(context, table_of(context, answer))
 

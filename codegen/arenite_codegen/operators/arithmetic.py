@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from arenite.tflite_graph import Quantisation
 from arenite_codegen.network import Layer
 from arenite_codegen.operators.base import (
@@ -40,28 +38,25 @@ Scales = tuple[float, float, float]
 
 
 def lower_add(context: Context) -> Layer:
-    """Both sides times 2^20, each brought to twice the larger scale, added, rounded once. All scales in double."""
-    a, b, out = _scales(context)
-    twice = 2.0 * max(a, b)
-    return _sum_layer(context, "add_s8", (a / twice, b / twice, twice / ((1 << _sum_bits(context)) * out)))
+    """Both sides on a grid finer than twice the larger scale, added, rounded once. All scales in double."""
+    return _sum_layer(context, "add_s8")
 
 
 def lower_sub(context: Context) -> Layer:
-    """As ADD, but the reference divides the scales in float32."""
-    a, b, out = (np.float32(scale) for scale in _scales(context))
-    twice = np.float32(2) * max(a, b)
-    scales = (float(a / twice), float(b / twice), float(twice / (np.float32(1 << _sum_bits(context)) * out)))
-    return _sum_layer(context, "sub_s8", scales)
+    """As ADD, the second side taken away."""
+    return _sum_layer(context, "sub_s8")
 
 
 def _sum_bits(context: Context) -> int:
     return _SUM_BITS_16 if context.output.dtype == "int16" else _SUM_BITS
 
 
-def _sum_layer(context: Context, kernel: str, scales: Scales) -> Layer:
+def _sum_layer(context: Context, kernel: str) -> Layer:
+    a, b, out = _scales(context)
+    twice, bits = 2.0 * max(a, b), _sum_bits(context)
+    scales = (a / twice, b / twice, twice / ((1 << bits) * out))
     if scales[2] >= 1.0:
-        limit = f"2^-{_sum_bits(context)}"
-        raise refuse(context, f"its output scale is below {limit} of its inputs', the reference's limit")
+        raise refuse(context, f"its output scale is below 2^-{bits} of its inputs', the reference's limit")
     left, right, output = (multiplier(context, real, "sum's") for real in scales)
     parameters = {
         "a_multiplier": left[0],

@@ -95,7 +95,7 @@ def _position_layer(context: Context, flip: int) -> Layer:
 def _plan(context: Context) -> _Plan:
     source = context.input(0)
     rank = len(source.shape)
-    given = [int(axis) for axis in context.constant(1).ravel()]
+    given = [int(axis) for axis in context.whole_numbers(1).ravel()]
     if any(not -rank <= axis < rank for axis in given):
         raise refuse(context, f"its axes {given} are not all in {rank} dimensions")
     axes = {axis % rank for axis in given}

@@ -116,7 +116,7 @@ def _extents(context: Context, window: Sequence[int], dilations: Sequence[int]) 
 
 def _reduced(context: Context) -> Shape:
     shape = context.input(0).shape
-    axes = {_axis(context, int(axis), len(shape)) for axis in context.constant(1).ravel()}
+    axes = {_axis(context, int(axis), len(shape)) for axis in context.whole_numbers(1).ravel()}
     if context.operator.attributes["keep_dims"]:
         return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
     return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
@@ -129,14 +129,14 @@ def _axis(context: Context, axis: int, rank: int) -> int:
 
 
 def _pad(context: Context) -> Shape:
-    shape, amounts = context.input(0).shape, context.constant(1)
+    shape, amounts = context.input(0).shape, context.whole_numbers(1)
     if amounts.shape != (len(shape), 2) or amounts.min() < 0:
         raise refuse(context, f"its paddings {amounts.tolist()} do not suit {context.input(0)}")
     return tuple(extent + int(before) + int(after) for extent, (before, after) in zip(shape, amounts, strict=True))
 
 
 def _transpose(context: Context) -> Shape:
-    shape, order = context.input(0).shape, [int(axis) for axis in context.constant(1).ravel()]
+    shape, order = context.input(0).shape, [int(axis) for axis in context.whole_numbers(1).ravel()]
     if sorted(order) != list(range(len(shape))):
         raise refuse(context, f"{order} is no order of the {len(shape)} dimensions of {context.input(0)}")
     return tuple(shape[axis] for axis in order)
