@@ -17,7 +17,7 @@ import numpy as np
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Tensor, printable
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, State, Value
-from arenite_codegen.operators import LOWERINGS
+from arenite_codegen.operators import OPERATORS, Row
 from arenite_codegen.operators.base import MOVED_DTYPES, Context, is_on_a_grid, refuse, same_quantisation
 from arenite_codegen.operators.binary import BROADCASTING
 from arenite_codegen.operators.movement import pad_amounts
@@ -140,6 +140,20 @@ def _check_limits(context: Context, layer: Layer, output: Value) -> None:
         raise refuse(context, f"a tensor of over {_MAX_VALUE_BYTES:,} bytes", "Use a smaller resolution.")
 
 
+def _row_of(context: Context) -> Row:
+    operator = context.operator
+    row = OPERATORS.get(operator.kind)
+    named = f"version {operator.version}"
+    if row is None:
+        outputs = ", ".join(str(context.graph.tensors[index]) for index in operator.outputs[:1])
+        cure = _CURES.get(operator.kind, f"These operators have one: {', '.join(sorted(OPERATORS))}.")
+        raise refuse(context, f"it ({named}) has no kernel; it makes {outputs or 'nothing'}", cure)
+    if operator.version > row.version:
+        cure = "Convert the model with an older converter, or update arenite."
+        raise refuse(context, f"{named} has no kernel; versions 1 to {row.version} have", cure)
+    return row
+
+
 class Builder:
     """Collects values and layers while operators are lowered one after the other."""
 
@@ -160,16 +174,10 @@ class Builder:
 
     def lower(self, operator: Operator) -> None:
         """Turn one operator into a layer, or into nothing."""
-        lowering = LOWERINGS.get(operator.kind)
-        if lowering is None:
-            raise UnsupportedOperatorError(
-                f"{operator} (version {operator.version}) has no kernel",
-                where=self._graph.path,
-                cure=_CURES.get(operator.kind, f"These operators have one: {', '.join(sorted(LOWERINGS))}."),
-            )
         context = Context(self._graph, operator, self._batch, self)
-        check_output_shape(context)
-        found = lowering(context)
+        row = _row_of(context)
+        check_output_shape(context, row.shape)
+        found = row.lowering(context)(context)
         if found is None or (isinstance(found, Layer) and self._keeps_every_byte(context, found)):
             self._removed[operator.index] = "bytes stay where they are"
             return

@@ -185,17 +185,68 @@ def batch_matmul(choices: Choices) -> GraphCase:
     return case(choices, text, builder, ends, y)
 
 
+def conv_2d_f32(choices: Choices) -> GraphCase:
+    """CONV_2D of float32, in groups too, its bias there or not."""
+    shape, window = _map(choices)
+    groups = choices.pick([1, 1, 2, 3])
+    shape, units = (*shape[:3], groups * choices.integer(1, 6)), groups * choices.integer(1, 6)
+    weights = (units, *window.kernel, shape[3] // groups)
+    text = f"CONV_2D_F32 {shape}->{units} {groups} groups {window}"
+    return _conv_f32(choices, "CONV_2D", text, (shape, weights, units), window, {"options": "Conv2DOptions"})
+
+
+def depthwise_conv_2d_f32(choices: Choices) -> GraphCase:
+    """DEPTHWISE_CONV_2D of float32, with a channel multiplier."""
+    shape, window = _map(choices)
+    multiplier = choices.integer(1, 3)
+    units = shape[3] * multiplier
+    options = {"options": "DepthwiseConv2DOptions", "depthMultiplier": multiplier}
+    text = f"DEPTHWISE_CONV_2D_F32 {shape} x{multiplier} {window}"
+    return _conv_f32(choices, "DEPTHWISE_CONV_2D", text, (shape, (1, *window.kernel, units), units), window, options)
+
+
+def _conv_f32(
+    choices: Choices,
+    kind: str,
+    text: str,
+    shapes: tuple[tuple[int, ...], tuple[int, ...], int],
+    window: Window,
+    options: dict[str, Any],
+) -> GraphCase:
+    """A float island behind int8.
+
+    Args:
+        shapes: Of the input and the weights, and the output's channels.
+    """
+    (shape, weights, units), builder = shapes, ModelBuilder()
+    activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
+    scale, point = choices.real(0.01, 0.1), choices.zero_point()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    real = builder.tensor("real", shape, "float32")
+    builder.operator("DEQUANTIZE", [x], [real], version=2, options="DequantizeOptions")
+    w = builder.tensor("w", weights, "float32", data=choices.bytes_of(weights, "float32"))
+    bias = builder.tensor("b", (units,), "float32", data=choices.bytes_of((units,), "float32"))
+    y = builder.tensor("y", (shape[0], *window.output((shape[1], shape[2])), units), "float32")
+    operands = [real, w, *([bias] if choices.chance(70) else [])]
+    builder.operator(kind, operands, [y], **_window_options(window, activation), **options)
+    return case(choices, f"{text} {activation}", builder, [(x, shape, "int8", point)], y)
+
+
 def _map(choices: Choices) -> tuple[tuple[int, int, int, int], Window]:
     shape = (choices.batch(), choices.integer(1, 9), choices.integer(1, 9), choices.channels(17))
     return shape, Window.draw(choices, shape[1:3], dilate=choices.chance(25))
 
 
 def _options(window: Window, q: MacQuantisation) -> dict[str, Any]:
+    return _window_options(window, q.activation)
+
+
+def _window_options(window: Window, activation: str) -> dict[str, Any]:
     return {
         "padding": PADDINGS[window.padding],
         "strideH": window.stride[0],
         "strideW": window.stride[1],
         "dilationHFactor": window.dilation[0],
         "dilationWFactor": window.dilation[1],
-        "fusedActivationFunction": ACTIVATIONS[q.activation],
+        "fusedActivationFunction": ACTIVATIONS[activation],
     }

@@ -31,8 +31,9 @@ __all__ = [
 # Bits by which sums are finer than twice the larger input's scale, and squares of differences than its square.
 _SUM_BITS, _DIFFERENCE_BITS = 20, 7
 _SUM_BITS_16 = 15
-_OF_INT16 = ("add_s8", "sub_s8", "mul_s8")
+_OF_INT16 = ("add_s8", "sub_s8", "mul_s8", "maximum_s8", "minimum_s8", "squared_difference_s8")
 _MAX_DIV_SHIFT = 22
+_DTYPES = ("int8", "int16")
 
 Scales = tuple[float, float, float]
 
@@ -105,11 +106,12 @@ def _requantised_layer(context: Context, kernel: str, real: float) -> Layer:
 
 
 def lower_squared_difference(context: Context) -> Layer:
-    """Both sides times 2^7 on twice the larger scale, subtracted, squared, requantised."""
+    """Both sides times 2^7 on twice the larger scale, subtracted, squared, requantised; int16 as it is."""
     a, b, out = _scales(context)
+    bits = 0 if context.output.dtype == "int16" else _DIFFERENCE_BITS
     twice = 2.0 * max(a, b)
     left, right = (multiplier(context, real, "input") for real in (a / twice, b / twice))
-    factor, shift = multiplier(context, twice * twice / ((1 << 2 * _DIFFERENCE_BITS) * out), "output")
+    factor, shift = multiplier(context, twice * twice / ((1 << 2 * bits) * out), "output")
     parameters = {
         "a_multiplier": left[0],
         "b_multiplier": right[0],
@@ -119,7 +121,7 @@ def lower_squared_difference(context: Context) -> Layer:
         "shift": shift,
         **_zero_points(context),
     }
-    return binary_layer(context, "squared_difference_s8", parameters)
+    return binary_layer(context, _of_type(context, "squared_difference_s8"), parameters)
 
 
 def lower_maximum(context: Context) -> Layer:
@@ -134,8 +136,8 @@ def lower_minimum(context: Context) -> Layer:
 
 def _extreme_layer(context: Context, kernel: str) -> Layer:
     for position in (0, 1):
-        same_quantisation(context, context.input(position), context.output)
-    return binary_layer(context, kernel, {})
+        same_quantisation(context, context.input(position), context.output, _DTYPES)
+    return binary_layer(context, _of_type(context, kernel), {})
 
 
 def lower_prelu(context: Context) -> Layer:
@@ -163,8 +165,7 @@ def _zero_points(context: Context) -> dict[str, int]:
 
 
 def _each(context: Context, of: Callable[[Quantisation], float]) -> list[float]:
-    dtypes = ("int8", "int16") if context.operator.kind in ("ADD", "SUB", "MUL") else ("int8",)
-    return [of(quantisation(context, t, dtypes)) for t in (context.input(0), context.input(1), context.output)]
+    return [of(quantisation(context, t, _DTYPES)) for t in (context.input(0), context.input(1), context.output)]
 
 
 def _clamp(context: Context) -> dict[str, int]:

@@ -213,9 +213,7 @@ def lower_resize_bilinear(context: Context) -> Layer:
     _check_size(context, [source.shape[0], *sizes, source.shape[3]])
     attributes = context.operator.attributes
     corners, centres = bool(attributes["align_corners"]), bool(attributes["half_pixel_centers"])
-    (upper, _, weights), columns = (
-        _between(context, source.shape[1 + i], sizes[i], corners, centres) for i in (0, 1)
-    )
+    (upper, _, weights), columns = (_between(context, source.shape[1 + i], sizes[i], corners, centres) for i in (0, 1))
     rows, channels = context.rows(source), source.shape[3]
     left, right, shares = columns
     return context.build.layer(
