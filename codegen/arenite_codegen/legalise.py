@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graph -> Network: exact rewrites only.
 
-PAD goes into the convolution that follows it, RESHAPE and its kin vanish, so does a QUANTIZE that keeps every byte,
-input zero points are summed into biases, layers that nobody reads are dropped. What has no kernel is an error that
-names the operator, the tensor and the cure.
+PAD goes into the convolution that follows it, SPACE_TO_BATCH_ND into its dilation, RESHAPE and its kin vanish, so does
+a QUANTIZE that keeps every byte, input zero points are summed into biases, layers that nobody reads are dropped. What
+has no kernel is an error that names the operator, the tensor and the cure.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Tensor, printable
+from arenite_codegen.dilation import fold_dilation
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, State, Value
 from arenite_codegen.operators import OPERATORS, Row
 from arenite_codegen.operators.base import MOVED_DTYPES, Context, is_on_a_grid, refuse, same_quantisation
@@ -45,12 +46,12 @@ def legalise(graph: Graph) -> Network:
     Raises:
         UnsupportedOperatorError: An operator, a type or a shape has no kernel.
     """
-    graph = as_int8(graph)
+    graph, folded = fold_dilation(as_int8(graph))
     _check_dtypes(graph)
     live = _live_operators(graph)
     batch = _batch_of(graph, live)
     _check_counts(graph, batch)
-    builder = Builder(graph, batch)
+    builder = Builder(graph, batch, folded)
     for operator in live:
         builder.lower(operator)
     return builder.network()
@@ -157,14 +158,14 @@ def _row_of(context: Context) -> Row:
 class Builder:
     """Collects values and layers while operators are lowered one after the other."""
 
-    def __init__(self, graph: Graph, batch: int) -> None:
+    def __init__(self, graph: Graph, batch: int, folded: Mapping[int, str]) -> None:
         self._graph = graph
         self._batch = batch
         self._values: list[Value] = []
         self._value_of: dict[int, int] = {}
         self._copied_to: dict[int, int] = {}
         self._layers: list[Layer] = []
-        self._removed: dict[int, str] = {}
+        self._removed: dict[int, str] = dict(folded)
         self._producers = {index: op for op in graph.operators for index in op.outputs}
         self.states = States(graph, self._add_state)
         for index in graph.inputs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the table of operators says of each, and what it refuses: newer versions, constants that are no numbers of axes."""
+"""What the table of operators says of each, and what it refuses: newer versions, constants that are no axes."""
 
 from __future__ import annotations
 

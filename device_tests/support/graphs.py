@@ -58,6 +58,7 @@ KINDS: dict[str, Callable[[Choices], GraphCase]] = {
     "CONV_2D_S16": mac_graphs.conv_2d_s16,
     "DEPTHWISE_CONV_2D_S16": mac_graphs.depthwise_conv_2d_s16,
     "FULLY_CONNECTED_S16": mac_graphs.fully_connected_s16,
+    "DILATED_TRIPLE": mac_graphs.dilated_triple,
     "CONV_2D_F32": mac_graphs.conv_2d_f32,
     "DEPTHWISE_CONV_2D_F32": mac_graphs.depthwise_conv_2d_f32,
     "LOG_SOFTMAX": element_graphs.log_softmax,
