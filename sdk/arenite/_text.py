@@ -333,20 +333,24 @@ def added_board(report: AddedBoard) -> list[str]:
 
 def board_fits(report: FitReport) -> list[str]:
     """What `arenite fit` prints."""
-    head = ("board", "fits", "arena", "weights", "ms", "what is missing", "what would fit")
+    head = ("board", "fits", "arena", "weights", "ms", "mJ", "what is missing", "what would fit")
     rows: list[tuple[str, ...]] = [head]
     for board in report.boards:
         missing = "; ".join(f"{short.region} lacks {short.missing_bytes:,}" for short in board.missing)
-        time = f"{board.latency_ms:,.{2 if board.latency_ms < 10 else 0}f}"
+        costs = (_cost(board.latency_ms), "" if board.energy_mj is None else _cost(board.energy_mj))
         change = "" if board.fits else board.change or "nothing known"
         sizes = (f"{board.arena_bytes:,}", f"{board.weights_bytes:,}")
-        rows.append((printable(board.board), "yes" if board.fits else "no", *sizes, time, missing, change))
+        rows.append((printable(board.board), "yes" if board.fits else "no", *sizes, *costs, missing, change))
     count = sum(board.fits for board in report.boards)
     return [
         f"{printable(report.model)}: {report.macs:,} multiply-accumulates",
-        *table(rows, frozenset({2, 3, 4})),
-        f"fits {count} of {len(report.boards)} boards; bytes; time of an inference {report.latency_source}",
+        *table(rows, frozenset({2, 3, 4, 5})),
+        f"fits {count} of {len(report.boards)} boards; bytes; time and energy of an inference {report.latency_source}",
     ]
+
+
+def _cost(value: float) -> str:
+    return f"{value:,.{2 if value < 10 else 0}f}"
 
 
 def _binary(count: int) -> str:
