@@ -592,7 +592,24 @@ def energy(report: EnergyReport) -> list[str]:
     for row in report.stages:
         share = "" if row.share is None else f"{row.share:.0%}"
         rows.append((row.stage, _ms(row.time_ms), *_millijoules(row.energy), share, row.energy.tag))
-    return lines + table(rows, frozenset(range(1, len(head) - 1)))
+    lines += table(rows, frozenset(range(1, len(head) - 1)))
+    return lines if report.against is None else [*lines, *_side_by_side(report, report.against)]
+
+
+def _side_by_side(report: EnergyReport, other: EnergyReport) -> list[str]:
+    """Both columns of time and energy, and what the first takes of the second."""
+    names = [f"{e.engine.engine} ({', '.join(p.where for p in e.engine.placements)})" for e in (report, other)]
+    rows: list[tuple[str, ...]] = [("stage", "ms", "against ms", "ratio", "mJ", "against mJ", "ratio", "")]
+    for a, b in zip(report.stages, other.stages, strict=True):
+        joules = (a.energy.energy_mj, b.energy.energy_mj)
+        tag = a.energy.tag if a.energy.tag == b.energy.tag else f"{a.energy.tag}, {b.energy.tag}"
+        cells = (_ms(a.time_ms), _ms(b.time_ms), _ratio(a.time_ms, b.time_ms))
+        rows.append((a.stage, *cells, _millijoules(a.energy)[0], _millijoules(b.energy)[0], _ratio(*joules), tag))
+    return [printable(f"{names[0]} against {names[1]}:"), *table(rows, frozenset(range(1, 7)))]
+
+
+def _ratio(value: float | None, against: float | None) -> str:
+    return f"{value / against:.2f}" if value is not None and against else "-"
 
 
 def _millijoules(energy: Energy) -> tuple[str, str]:
