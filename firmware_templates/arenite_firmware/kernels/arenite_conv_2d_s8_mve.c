@@ -36,7 +36,8 @@ typedef struct {
     int8_t *copies;
 } windows_t;
 
-#if ARENITE_MVE_WORDS < 5 * ARENITE_MVE_RUNS + 4 || 4 * (ARENITE_MVE_WORDS - 9) < ARENITE_MVE_COPY
+#if ARENITE_MVE_WORDS < 5 * ARENITE_MVE_RUNS + 4 || ARENITE_MVE_WORDS < 4 * ARENITE_MVE_WHOLE_RUNS + 4 ||    \
+    4 * (ARENITE_MVE_WORDS - 9) < ARENITE_MVE_COPY
 #error "Neither all runs nor a copy beside one run would find room."
 #endif
 
@@ -79,8 +80,10 @@ static inline uint32_t *add_run(uint32_t *entry, const runs_t *runs, const int8_
     return entry + runs->entry_words;
 }
 
-/* How many bytes can be copied beside `runs` entries and the last one. */
-static inline int32_t room(int32_t runs) { return 4 * (ARENITE_MVE_WORDS - 4 - 5 * runs); }
+/* How many bytes can be copied beside `count` entries and the last one. */
+static inline int32_t room(int32_t count, int32_t entry_words) {
+    return 4 * (ARENITE_MVE_WORDS - 4 - entry_words * count);
+}
 
 /* `bytes` of that room. */
 static inline int8_t *take(windows_t *windows, int32_t bytes) {
@@ -90,8 +93,8 @@ static inline int8_t *take(windows_t *windows, int32_t bytes) {
 
 /* All channels of `pixels` pixels. The weights of a short window end with zeros up to a whole step, over which the last
  * run is not moved back. */
-static inline void run_tile(const arenite_conv_2d_s8_t *p, const arenite_mve_output_t *o, windows_t *windows,
-                            int32_t pixels, const shape_t *shape, int8_t *out) {
+static inline void run_tile(const arenite_conv_2d_s8_t *p, windows_t *windows, int32_t pixels,
+                            const shape_t *shape, int8_t *out) {
     const int32_t window_bytes = shape->window_bytes;
     arenite_mve_product_t *const product = &windows->product;
     uint32_t *const end = product->end;
@@ -106,7 +109,7 @@ static inline void run_tile(const arenite_conv_2d_s8_t *p, const arenite_mve_out
     end[0] = (uint32_t)(uintptr_t)product->entries;
     end[1] = (uint32_t)product->step;
     end[3] = product->turn == ARENITE_MVE_ALL_48 ? (uint32_t)product->more_runs : 0;
-    arenite_mve_tile(product, o, fits && product->bytes == window_bytes, pixels, out);
+    arenite_mve_tile(product, p, fits && product->bytes == window_bytes, pixels, out);
 }
 
 static int exist(const int8_t *const *rows, int32_t count) {
@@ -258,9 +261,9 @@ static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, con
 }
 
 /* Find the windows of up to `pixels` pixels from input pixel `first` on; returns of how many. */
-static inline int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t *shape,
-                                   const int8_t *const *rows, int32_t have_rows, int32_t first,
-                                   int32_t pixels, windows_t *windows) {
+static __attribute__((noinline)) int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t *shape,
+                                                      const int8_t *const *rows, int32_t have_rows,
+                                                      int32_t first, int32_t pixels, windows_t *windows) {
     for (int32_t n = pixels; n > 0 && shape->is_long && shape->is_one_run; n--) {
         const int32_t length = (n - 1) * p->stride_w + p->kernel_w;
         const int inside = first >= 0 && first + length <= p->in_w;
@@ -268,7 +271,7 @@ static inline int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t 
             in_place(p, rows, first, &shape->row, windows);
             return n;
         }
-        if ((inside ? 1 : p->kernel_h) * length * p->in_c <= room(p->kernel_h)) {
+        if ((inside ? 1 : p->kernel_h) * length * p->in_c <= room(p->kernel_h, shape->row.entry_words)) {
             by_rows(p, rows, first, length, inside, &shape->row, windows);
             return n;
         }
@@ -277,7 +280,7 @@ static inline int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t 
         by_taps(p, rows, first, windows);
         return pixels;
     }
-    const int32_t fit = room(1) / shape->window_bytes;
+    const int32_t fit = room(1, 5) / shape->window_bytes;
     pixels = fit < pixels ? fit : pixels;
     copied(p, rows, have_rows, first, pixels, windows);
     return pixels;
@@ -291,36 +294,21 @@ static void set_shape(const arenite_conv_2d_s8_t *p, shape_t *shape) {
     shape->row = runs_of(span);
 }
 
-static void set_output(const arenite_conv_2d_s8_t *p, arenite_mve_output_t *o) {
-    o->bias = p->bias;
-    o->multiplier = p->multiplier;
-    o->shift = p->shift;
-    o->zero_point = p->out_zero_point;
-    o->out_c = p->out_c;
-    vst1q_s8(o->limits, vdupq_n_s8((int8_t)p->act_min));
-    vst1q_s8(o->limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
-    o->act_min = p->act_min;
-    o->act_max = p->act_max;
-    o->mode = (arenite_mve_mode_t)p->per_channel;
-}
-
 void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                             int32_t *scratch) {
     const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
     const int32_t have_rows = exist(rows, p->kernel_h);
-    arenite_mve_output_t output;
     shape_t shape;
     windows_t windows;
     (void)step;
     (void)scratch;
-    set_output(p, &output);
     set_shape(p, &shape);
     for (int32_t x = 0, pixels; x < p->out_w; x += pixels) {
         const int32_t left = p->out_w - x; /* four are two and two, not three and one */
         pixels = left == 4 ? 2 : left < TILE ? left : TILE;
         const int32_t first = x * p->stride_w - p->pad_left;
         pixels = find_windows(p, &shape, rows, have_rows, first, pixels, &windows);
-        run_tile(p, &output, &windows, pixels, &shape, out);
+        run_tile(p, &windows, pixels, &shape, out);
         out += pixels * p->out_c;
     }
 }
