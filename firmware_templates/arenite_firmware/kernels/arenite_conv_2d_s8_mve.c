@@ -17,7 +17,6 @@
 typedef struct {
     int32_t bytes;
     int32_t turns;
-    int32_t back;
     int32_t entry_words;
     arenite_mve_turn_t turn;
 } runs_t;
@@ -25,8 +24,7 @@ typedef struct {
 /* What holds for all windows of a layer. */
 typedef struct {
     int32_t window_bytes;
-    int32_t is_one_run; /* a row of a window */
-    int32_t is_long;    /* rows of a window are read as runs of their own */
+    int32_t is_by_rows; /* rows of a window are read as runs of their own */
     runs_t row;
 } shape_t;
 
@@ -43,7 +41,7 @@ typedef struct {
 
 static runs_t runs_of(int32_t bytes) {
     const uint32_t count = (uint32_t)bytes;
-    runs_t runs = {bytes, bytes, -bytes & 15, 5, ARENITE_MVE_BY_16};
+    runs_t runs = {bytes, bytes, 5, ARENITE_MVE_BY_16};
     if (count == 48) {
         runs.turn = ARENITE_MVE_ALL_48;
         runs.turns = 1;
@@ -75,7 +73,7 @@ static inline uint32_t *add_run(uint32_t *entry, const runs_t *runs, const int8_
     entry[2] = (uint32_t)(uintptr_t)z;
     if (runs->entry_words > 3) {
         entry[3] = (uint32_t)runs->turns;
-        entry[4] = (uint32_t)runs->back;
+        entry[4] = (uint32_t)(-runs->bytes & 15);
     }
     return entry + runs->entry_words;
 }
@@ -264,7 +262,7 @@ static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, con
 static __attribute__((noinline)) int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t *shape,
                                                       const int8_t *const *rows, int32_t have_rows,
                                                       int32_t first, int32_t pixels, windows_t *windows) {
-    for (int32_t n = pixels; n > 0 && shape->is_long && shape->is_one_run; n--) {
+    for (int32_t n = pixels; n > 0 && shape->is_by_rows; n--) {
         const int32_t length = (n - 1) * p->stride_w + p->kernel_w;
         const int inside = first >= 0 && first + length <= p->in_w;
         if (have_rows && inside) {
@@ -289,8 +287,8 @@ static __attribute__((noinline)) int32_t find_windows(const arenite_conv_2d_s8_t
 static void set_shape(const arenite_conv_2d_s8_t *p, shape_t *shape) {
     const int32_t span = p->kernel_w * p->in_c;
     shape->window_bytes = p->kernel_h * span;
-    shape->is_one_run = p->dilation_w == 1 || p->kernel_w == 1;
-    shape->is_long = p->kernel_h == 1 || span >= LONG_RUN || shape->window_bytes > ARENITE_MVE_COPY;
+    const int is_long = p->kernel_h == 1 || span >= LONG_RUN || shape->window_bytes > ARENITE_MVE_COPY;
+    shape->is_by_rows = is_long && (p->dilation_w == 1 || p->kernel_w == 1);
     shape->row = runs_of(span);
 }
 
