@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Raspberry Pi Pico's image with its boot code, clocks, serial port, timer and marker pin, in the emulator rp2040js.
 
-npm install --prefix FOLDER rp2040js && NODE_PATH=FOLDER/node_modules pytest device_tests/emulated/test_rp2040js.py
+    npm install --prefix FOLDER rp2040js && NODE_PATH=FOLDER/node_modules pytest device_tests/emulated/test_rp2040js.py
 """
 
 from __future__ import annotations
