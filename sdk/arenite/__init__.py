@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
     from arenite_codegen.estimate import Estimate
+    from arenite_codegen.model_slot import ModelSlotReport
     from arenite_converters import ConversionReport, ModelComparison
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -130,6 +131,7 @@ __all__ = [
     "bench",
     "boards",
     "build",
+    "build_model",
     "bundle",
     "compare",
     "compare_models",
@@ -368,6 +370,13 @@ def build(
     from arenite_codegen.build import build as build_bundle
 
     return build_bundle(Path(bundle_dir), toolchain, progress, optimise)
+
+
+def build_model(bundle_dir: Path | str, firmware_dir: Path | str, slot: int) -> ModelSlotReport:
+    """Link a bundle's model for a slot of a board; see `arenite_codegen.model_slot.build_model`."""
+    from arenite_codegen.model_slot import build_model as build_for_slot
+
+    return build_for_slot(Path(bundle_dir), Path(firmware_dir), slot)
 
 
 def verify(

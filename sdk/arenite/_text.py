@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
     from arenite_codegen.estimate import Estimate
+    from arenite_codegen.model_slot import ModelSlotReport
     from arenite_converters import ConversionReport, ModelComparison, Quantisation, QuantiseOptions
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -443,6 +444,16 @@ def estimation(report: Estimate) -> list[str]:
         if known.clock_mhz * 10**6 != report.clock_hz:
             lines.append(f"           in proportion {report.published_at_clock_ms:,.4g} ms at this clock")
     return lines
+
+
+def model_slot(report: ModelSlotReport) -> list[str]:
+    """What `arenite build --model-for` prints."""
+    return [
+        f"model      {printable(report.elf)}",
+        f"slot       {report.slot}, at {report.address:#x}",
+        f"payload    {report.payload_bytes:,} bytes, the slot has room for {report.payload_limit_bytes:,}",
+        f"firmware   build {report.firmware_digest[:16]}: only a board with this one takes it",
+    ]
 
 
 def update_key(made: Mapping[str, Any]) -> list[str]:
