@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from arenite._ulps import MOST_ULPS
+
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.comparison import ComparisonReport
@@ -373,6 +375,8 @@ def verification(report: VerifyReport) -> list[str]:
     several = len(report.models) > 1
     lines = [f"outputs    {_verdict(report, several)}"]
     lines.append(f"vectors    {report.vectors}, expected by {report.authority}")
+    if report.float_ulps is not None:
+        lines.append(f"floats     {report.float_ulps} units in the last place apart at most, {MOST_ULPS} are allowed")
     if report.emulator is not None:
         lines.append(f"ran on     {report.board}, {report.emulator}")
     if report.instructions is not None:
