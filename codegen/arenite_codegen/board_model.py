@@ -181,7 +181,6 @@ class Board:
         if self.hardware.emulated_by:
             return f"emulated by {self.hardware.emulated_by}"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
-
     flashing: Flashing | None = None
     update: UpdateSlots | None = None
 

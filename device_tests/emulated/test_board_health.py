@@ -186,7 +186,7 @@ def test_a_hang_is_ended_by_the_watchdog(tmp_path: Path) -> None:
     """QEMU's CMSDK watchdog: half a second unfed raises its interrupt; what runs for long but feeds it lives."""
     bundle = make_fake_bundle(tmp_path / "bundle", own_board(tmp_path, WATCHDOG))
     model = bundle / "model" / "model.c"
-    hang = 'while (out[B_AT] == 0x33) {\n        __asm__ volatile("nop");\n    }\n    memset(out + A_AT'
+    hang = "while (out[B_AT] == 0x33) {\n        __asm__ volatile(\"nop\");\n    }\n    memset(out + A_AT"
     model.write_text(model.read_text().replace("memset(out + A_AT", hang))
     build(bundle)
     with running(bundle, "qemu") as (board, device):
@@ -228,7 +228,7 @@ def test_a_hanging_board_is_named_in_time(tmp_path: Path) -> None:
 
     bundle = make_fake_bundle(tmp_path, "qemu-mps2-an386")
     model = bundle / "model" / "model.c"
-    hang = 'for (;;) {\n        __asm__ volatile("nop");\n    }\n    memset(out + A_AT'
+    hang = "for (;;) {\n        __asm__ volatile(\"nop\");\n    }\n    memset(out + A_AT"
     model.write_text(model.read_text().replace("memset(out + A_AT", hang))
     build(bundle)
     need_qemu()

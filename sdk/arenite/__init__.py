@@ -418,6 +418,7 @@ def bench(
     *,
     threads: int = 1,
     engine: str | None = None,
+    delegate: str | None = None,
     pictures: Sequence[PictureSource] = (),
     model_costs: EnergyModel | Path | str | None = None,
     **options: Any,
@@ -428,15 +429,23 @@ def bench(
         model: A file that `open` takes, or an open session.
         threads: Engine threads for a file.
         engine: What runs a file, as for `open`.
+        delegate: Its accelerator, as for `open`.
         pictures: Time the whole pipeline on these; without them the model alone.
         model_costs: Declared costs, or a TOML file of them, for a machine without a meter.
         options: See `arenite.benchmark.bench_session`.
     """
     from arenite.benchmark import bench_session
+
+    session = _opened(model, threads, engine, delegate)
+    return bench_session(session, pictures=pictures, model_costs=_costs(model_costs), **options)
+
+
+def _opened(model: Path | str | Session, threads: int, engine: str | None, delegate: str | None) -> Session:
     from arenite.session import Session
 
-    session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
-    return bench_session(session, pictures=pictures, model_costs=_costs(model_costs), **options)
+    if isinstance(model, Session):
+        return model
+    return open(model, threads=threads, engine=engine, delegate=delegate)
 
 
 def _costs(model_costs: EnergyModel | Path | str | None) -> EnergyModel | None:
@@ -492,25 +501,31 @@ def energy_of(
     *,
     threads: int = 1,
     engine: str | None = None,
+    delegate: str | None = None,
+    against: str | Session | None = None,
     pictures: Sequence[PictureSource] = (),
     model_costs: EnergyModel | Path | str | None = None,
     **options: Any,
 ) -> EnergyReport:
-    """Measure the energy of a model in this process, whole and stage by stage.
+    """Measure the energy of a model in this process, whole and stage by stage; on two processors, side by side.
 
     Args:
         model: A .tflite file, or an open session.
         threads: Engine threads for a file.
         engine: What runs a file, as for `open`.
+        delegate: Its accelerator, as for `open`.
+        against: What runs it for comparison: `ENGINE`, `ENGINE:DELEGATE` (`coreml:cpu`), or an open session.
         pictures: Measure the whole pipeline on these; without them the model alone.
         model_costs: Declared costs, or a TOML file of them, for a machine without a meter.
         options: See `arenite.energy_report.measure_energy`.
     """
     from arenite.energy_report import measure_energy
-    from arenite.session import Session
 
-    session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
-    return measure_energy(session, pictures=pictures, model=_costs(model_costs), **options)
+    session = _opened(model, threads, engine, delegate)
+    if isinstance(against, str):
+        other, _, accelerator = against.partition(":")
+        against = open(session.path, threads=threads, engine=other, delegate=accelerator or None)
+    return measure_energy(session, against=against, pictures=pictures, model=_costs(model_costs), **options)
 
 
 def inspect(model: Path | str, picture: Path | str | None = None) -> InspectReport:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from arenite._ulps import MOST_ULPS
+
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.comparison import ComparisonReport
@@ -373,6 +375,8 @@ def verification(report: VerifyReport) -> list[str]:
     several = len(report.models) > 1
     lines = [f"outputs    {_verdict(report, several)}"]
     lines.append(f"vectors    {report.vectors}, expected by {report.authority}")
+    if report.float_ulps is not None:
+        lines.append(f"floats     {report.float_ulps} units in the last place apart at most, {MOST_ULPS} are allowed")
     if report.emulator is not None:
         lines.append(f"ran on     {report.board}, {report.emulator}")
     if report.instructions is not None:
@@ -592,7 +596,24 @@ def energy(report: EnergyReport) -> list[str]:
     for row in report.stages:
         share = "" if row.share is None else f"{row.share:.0%}"
         rows.append((row.stage, _ms(row.time_ms), *_millijoules(row.energy), share, row.energy.tag))
-    return lines + table(rows, frozenset(range(1, len(head) - 1)))
+    lines += table(rows, frozenset(range(1, len(head) - 1)))
+    return lines if report.against is None else [*lines, *_side_by_side(report, report.against)]
+
+
+def _side_by_side(report: EnergyReport, other: EnergyReport) -> list[str]:
+    """Both columns of time and energy, and what the first takes of the second."""
+    names = [f"{e.engine.engine} ({', '.join(p.where for p in e.engine.placements)})" for e in (report, other)]
+    rows: list[tuple[str, ...]] = [("stage", "ms", "against ms", "ratio", "mJ", "against mJ", "ratio", "")]
+    for a, b in zip(report.stages, other.stages, strict=True):
+        joules = (a.energy.energy_mj, b.energy.energy_mj)
+        tag = a.energy.tag if a.energy.tag == b.energy.tag else f"{a.energy.tag}, {b.energy.tag}"
+        cells = (_ms(a.time_ms), _ms(b.time_ms), _ratio(a.time_ms, b.time_ms))
+        rows.append((a.stage, *cells, _millijoules(a.energy)[0], _millijoules(b.energy)[0], _ratio(*joules), tag))
+    return [printable(f"{names[0]} against {names[1]}:"), *table(rows, frozenset(range(1, 7)))]
+
+
+def _ratio(value: float | None, against: float | None) -> str:
+    return f"{value / against:.2f}" if value is not None and against else "-"
 
 
 def _millijoules(energy: Energy) -> tuple[str, str]:

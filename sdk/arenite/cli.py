@@ -574,6 +574,8 @@ def _add_bench(commands: Any) -> None:
 def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)")
     _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
+    delegate = "its accelerator: coreml: ane, gpu, cpu; onnxruntime: cuda, tensorrt, qnn; litert: a delegate's library"
+    parser.add_argument("--delegate", metavar="NAME", help=delegate)
 
 
 def _add_meter_options(parser: argparse.ArgumentParser) -> None:
@@ -616,6 +618,8 @@ def _add_energy(commands: Any) -> None:
         "--duration", type=_seconds, default=10.0, metavar="S", help="measure S seconds, idle apart (default: 10)"
     )
     parser.add_argument("--battery-wh", type=float, metavar="WH", help="say how many inferences such a battery gives")
+    against = "measure the same there next and show both side by side (--engine coreml --delegate ane, coreml:cpu)"
+    parser.add_argument("--against", metavar="ENGINE[:DELEGATE]", help=against)
     parser.add_argument("--html", metavar="FILE", help="write the report as a page")
     _add_engine_options(parser)
 
