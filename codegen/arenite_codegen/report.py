@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from arenite.authority import is_uint8_born
 from arenite.tflite_graph import Graph, printable
 from arenite_codegen.network import FEED, Layer, Mode, Network
 from arenite_codegen.placement import Block
@@ -17,7 +18,6 @@ from arenite_codegen.plan import Place, Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.traffic import read_bytes, steps_run
-from arenite_codegen.uint8 import is_uint8_born
 from arenite_codegen.variants import Choose
 
 __all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "region_rows"]
@@ -67,9 +67,7 @@ def guard_names(network: Network, plan: Plan) -> dict[str, Any]:
     return {"blocks": [printable(guard.block) for guard in plan.guards], "layers": layers}
 
 
-def layer_rows(
-    graph: Graph, network: Network, schedule: Schedule, plan: Plan, choose: Choose
-) -> list[dict[str, Any]]:
+def layer_rows(graph: Graph, network: Network, schedule: Schedule, plan: Plan, choose: Choose) -> list[dict[str, Any]]:
     """What a board's records of layers are compared with: one row for each layer, as the firmware numbers them.
 
     `rows` are those of the whole batch that the schedule makes; `tensor` is the file's tensor that they are, None where
