@@ -206,7 +206,7 @@ def coreml(report: CoreMlReport) -> list[str]:
     ]
     lines += [f"unknown    {text}" for text in report.unknown]
     mac = "" if report.mac_folder is None else f"on a Mac: python {printable(report.mac_folder)}/verify_on_mac.py"
-    return [*lines, *([f"next       {mac}"] if mac else [])]
+    return [*lines, *([f"next       {mac}"] if mac else []), *_repeat(report)]
 
 
 def _agreement(agreement: Agreement, held_out: str) -> list[str]:
@@ -221,7 +221,7 @@ def _agreement(agreement: Agreement, held_out: str) -> list[str]:
     return lines
 
 
-def _repeat(report: ConversionReport) -> list[str]:
+def _repeat(report: ConversionReport | CoreMlReport) -> list[str]:
     if report.repeat is None:
         return []
     verdict = "the bytes of the first time" if report.repeat.identical else "OTHER bytes than the first time"
