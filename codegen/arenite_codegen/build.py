@@ -20,7 +20,7 @@ from arenite_codegen.boards import Board, load_board
 from arenite_codegen.constants import WEIGHTS_SECTION
 from arenite_codegen.elf import ALLOC, NOBITS, WRITE, ElfFile, read_elf
 from arenite_codegen.stack import stack_bound_bytes
-from arenite_codegen.toolchain import Toolchain, find_toolchain, optimisation
+from arenite_codegen.toolchain import Toolchain, check_optimise, find_toolchain, optimisation
 
 __all__ = ["BuildReport", "build"]
 
@@ -53,7 +53,7 @@ class BuildReport:
 
 
 def build(
-    bundle_dir: Path, toolchain: str | None = None, progress: Progress | None = None, optimise: str = "speed"
+    bundle_dir: Path, toolchain: str | None = None, progress: Progress | None = None, optimise: str | None = None
 ) -> BuildReport:
     """Builds `DIR/build/firmware.elf` (board `host`: `DIR/build/libmodel.so`) and `DIR/build/build.json`.
 
@@ -61,7 +61,8 @@ def build(
         bundle_dir: A folder that `bundle` made.
         toolchain: `gcc`, `zig`, `clang`, or None for the best that is installed.
         progress: Told of each compiled file.
-        optimise: `size`, `balanced` or `speed`: how kernels and executor are compiled.
+        optimise: `size`, `balanced` or `speed`: how kernels and executor are compiled. None takes what the bundle was
+            made for.
 
     Raises:
         UsageError: `bundle_dir` is not a bundle, or there is no such optimisation.
@@ -72,6 +73,8 @@ def build(
     """
     bundle_dir = Path(bundle_dir)
     manifest = read_manifest(bundle_dir)
+    optimise = optimise or str(manifest.get("optimize", "speed"))
+    check_optimise(optimise)
     board = load_board(bundle_dir / "board")
     tools = find_toolchain(board, toolchain)
     out = bundle_dir / "build"
@@ -89,7 +92,7 @@ def build(
     bound = _stack_bound(board, bundle_dir, objects)
     if bound is not None:
         report = replace(report, stack_bytes=bound, stack_is_bound=True)
-    _write_report(out / "build.json", board, manifest, tools, report, build_id)
+    _write_report(out / "build.json", board, manifest, tools, report, build_id, optimise)
     return report
 
 
@@ -232,7 +235,13 @@ def _constant_bytes(image: ElfFile) -> int:
 
 
 def _write_report(
-    path: Path, board: Board, manifest: dict[str, Any], tools: Toolchain, report: BuildReport, build_id: str
+    path: Path,
+    board: Board,
+    manifest: dict[str, Any],
+    tools: Toolchain,
+    report: BuildReport,
+    build_id: str,
+    optimise: str,
 ) -> None:
     values = {
         "format": 1,
@@ -240,6 +249,7 @@ def _write_report(
         "models": [model["sha256"] for model in manifest["models"]],
         "image": report.elf.name,
         "build_id": build_id,
+        "optimize": optimise,
         "toolchain": {"name": tools.name, "version": tools.version, "flags": list(tools.compile_flags)},
         "code_bytes": report.code_bytes,
         "weights_bytes": report.weights_bytes,

@@ -17,7 +17,7 @@ from pathlib import Path
 from arenite.errors import MissingToolError, ToolchainError, UsageError
 from arenite_codegen.boards import Board
 
-__all__ = ["OPTIMISE", "TOOLCHAINS", "Toolchain", "find_toolchain", "optimisation"]
+__all__ = ["OPTIMISE", "TOOLCHAINS", "Toolchain", "check_optimise", "find_toolchain", "optimisation"]
 
 TOOLCHAINS = ("gcc", "zig", "clang")
 # What kernels and executor are compiled with.
@@ -102,14 +102,18 @@ def find_toolchain(board: Board, choice: str | None = None) -> Toolchain:
     raise _missing(board, choice)
 
 
-def optimisation(source: str, optimise: str = "speed") -> str:
-    """The flag for one source of a bundle: a key of `OPTIMISE` where the time goes, size elsewhere.
+def check_optimise(optimise: str) -> None:
+    """Refuses what is no key of `OPTIMISE`.
 
     Raises:
         UsageError: There is no such key.
     """
     if optimise not in OPTIMISE:
-        raise UsageError(f"a build is not optimised for {optimise!r}", cure=f"Choose one of {', '.join(OPTIMISE)}")
+        raise UsageError(f"firmware is not optimised for {optimise!r}", cure=f"Choose one of {', '.join(OPTIMISE)}")
+
+
+def optimisation(source: str, optimise: str = "size") -> str:
+    """The flag for one source of a bundle: that of a key of `OPTIMISE` where the time goes, size elsewhere."""
     return OPTIMISE[optimise] if source.split("/")[0] in ("kernels", "runtime") else OPTIMISE["size"]
 
 
