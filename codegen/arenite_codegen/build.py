@@ -20,7 +20,7 @@ from arenite_codegen.boards import Board, load_board
 from arenite_codegen.constants import WEIGHTS_SECTION
 from arenite_codegen.elf import ALLOC, NOBITS, WRITE, ElfFile, read_elf
 from arenite_codegen.stack import stack_bound_bytes
-from arenite_codegen.toolchain import Toolchain, check_optimise, find_toolchain, optimisation
+from arenite_codegen.toolchain import OPTIMISE, Toolchain, check_optimise, find_toolchain, optimisation
 
 __all__ = ["BuildReport", "build"]
 
@@ -113,11 +113,13 @@ def _compile_all(
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
     includes += [f"-D{name}" for name in manifest.get("defines", ())]
     includes.append(f"-DARENITE_BUILD_ID=0x{build_id}ull")
+    kernels = [source for source in sources if source.startswith("kernels/")]
+    busy: list[str] = manifest.get("busy_sources", kernels)
     if (bundle_dir / "app" / "freestanding").is_dir():
         includes += ["-isystem", "app/freestanding"]
 
     def compile_one(source: str) -> str:
-        return _compile(bundle_dir, tools, includes, source, optimisation(source, optimise))
+        return _compile(bundle_dir, tools, includes, source, optimisation(source, optimise, busy))
 
     objects = []
     with progress.step(f"compile with {tools.version}", len(sources)) as step, ThreadPoolExecutor(_JOBS) as pool:
@@ -145,7 +147,7 @@ def _link_loader(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -
     if loader is None:
         return
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]] + ["-isystem", "app/freestanding"]
-    own = [_compile(bundle_dir, tools, includes, source, optimisation(source)) for source in loader["sources"]]
+    own = [_compile(bundle_dir, tools, includes, source, OPTIMISE["size"]) for source in loader["sources"]]
     shared = [name for name in manifest["sources"] if _is_shared_with_loader(name)]
     objects = [*own, *(_object(name) for name in shared)]
     flags = [loader["script"] if flag == "board/link.ld" else flag for flag in tools.link_flags]

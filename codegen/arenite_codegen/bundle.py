@@ -28,6 +28,7 @@ from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorRep
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
 from arenite_codegen.camera import Camera, Preprocessing, camera_entry, make_preprocessing
 from arenite_codegen.contract_files import CAMERA_SOURCES, contract_files
+from arenite_codegen.cost_model import busy_kernels
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
 from arenite_codegen.export import check_exports, export_files
 from arenite_codegen.firmware import Shared, shared_files, symbols_of
@@ -38,7 +39,7 @@ from arenite_codegen.plan import Plan
 from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.regions import Memory, Region
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, guard_names, layer_rows, operator_rows, region_rows
+from arenite_codegen.report import arena_text, guard_names, layer_rows, operator_rows, operators_text, region_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
@@ -371,6 +372,7 @@ def _write(
     update, loader = ([], []) if slotted is None else copy_update(slotted, folder)
     sources += update
     choose = _chooser(models, options)
+    busy = busy_kernels([one.network for one in models], choose)
     entries = [_write_model(folder, board, one, vectors, choose) for one, vectors in zip(models, golden, strict=True)]
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -384,6 +386,7 @@ def _write(
         "guards": guards,
         "models": entries,
         "sources": sources,
+        "busy_sources": [f"kernels/arenite_{kernel}.c" for kernel in sorted(busy)],
         "defines": [
             *(APP_DEFINES if benchmark is None else benchmark_defines(board)),
             *(["ARENITE_UPDATE"] if update and benchmark is None else []),
@@ -428,6 +431,9 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors, choo
     _write_text(arena.with_suffix(".txt"), arena_text(one.network, one.schedule, one.plan))
     page = arena_page(one.network, one.schedule, one.plan, f"{one.model.stem} on {board.name}")
     _write_text(arena.with_suffix(".html"), page)
+    operators = operator_rows(one.graph, one.network, one.schedule, choose, board)
+    named = folder / "operators" if alone else folder / "operators" / one.symbol
+    _write_text(named.with_suffix(".txt"), operators_text(operators))
     entry = {
         "name": one.model.stem,
         "symbol": one.symbol,
@@ -442,7 +448,7 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors, choo
         "keep_input": one.network.keep_input,
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
-        "operators": operator_rows(one.graph, one.network, one.schedule, choose),
+        "operators": operators,
         "layers": layer_rows(one.graph, one.network, one.schedule, one.plan, choose),
         "reference": f"reference/{one.symbol}.tflite",
         "vectors": {
