@@ -14,11 +14,12 @@ from pathlib import Path
 from arenite.errors import UnsupportedOperatorError
 from arenite.progress import Progress, silent
 from arenite.tflite_graph import read_graph
+from arenite_codegen.board_hardware import FAMILIES
 from arenite_codegen.board_model import Board, Features
 from arenite_codegen.boards import list_boards, load_board
 from arenite_codegen.cycle_model import CYCLES_PER_INSTRUCTION, CyclesPerInstruction
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
-from arenite_codegen.fit import Shortfall, flash_of, nearest_network, ram_of, shortfalls
+from arenite_codegen.fit import CODE_BYTES, Shortfall, flash_of, nearest_network, ram_of, shortfalls
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Network
 from arenite_codegen.planning import Planned, plan_network
@@ -64,7 +65,10 @@ class BoardFit:
         weights_bytes: As the board's kernels read them.
         missing: Memories that are too small.
         change: The nearest change with which it fits: options of `arenite bundle`, a network, or nothing known.
-        latency_ms: Of one inference, modelled from multiply-accumulates, kind of core and clock.
+        latency_ms: Of one inference, modelled: multiply-accumulates by kind of core and clock, and `waiting_ms`.
+        waiting_ms: Of that, what slow memories add: the board file's cycles of the words that an inference moves there.
+        energy_mj: Of one inference, modelled: latency times what the running chip draws; None where that is unknown.
+        power_source: Where the board file has that figure from; empty if it has none.
         proven: How far the board itself is proven.
     """
 
@@ -75,6 +79,9 @@ class BoardFit:
     missing: tuple[Shortfall, ...]
     change: str | None
     latency_ms: float
+    waiting_ms: float
+    energy_mj: float | None
+    power_source: str
     proven: str
 
 
@@ -86,7 +93,7 @@ class FitReport:
         model: The file.
         macs: Multiply-accumulates of one inference.
         boards: In the order asked for.
-        latency_source: What kind of figure the latencies are.
+        latency_source: What kind of figure the latencies and energies are.
     """
 
     model: str
@@ -135,6 +142,17 @@ def cycles_per_mac(board: Board) -> float:
     return INSTRUCTIONS_PER_MAC.get(kind, _OTHERS_PER_MAC) * cycles
 
 
+def waiting_cycles(board: Board, used: Sequence[Region]) -> int:
+    """Core cycles that arena and weights wait for memories that take longer than one cycle a word, modelled.
+
+    Args:
+        used: Parts of arena and weights, with the bytes that an inference moves there.
+    """
+    word_cycles = {region.name: region.word_cycles for region in board.memory}
+    parts = (part for part in used if part.holds in ("arena", "weights"))
+    return sum(-(-part.traffic_bytes // 4) * (word_cycles[part.name] - 1) for part in parts)
+
+
 class _Trial:
     """A model with the plans made of it so far."""
 
@@ -145,27 +163,52 @@ class _Trial:
 
     def on(self, board: Board) -> BoardFit:
         planned, emitted, missing = self._tried(board, _Change())
+        waiting = waiting_cycles(board, [*planned.plan.regions, *emitted.flash])
+        cycles = cycles_per_mac(board) * self.network.macs + waiting
+        latency_ms = 1e3 * cycles / board.clock_hz
         return BoardFit(
             board=board.name,
             fits=not missing,
             arena_bytes=planned.plan.arena_bytes,
             weights_bytes=emitted.weights_bytes,
             missing=missing,
-            change=self._change(board, missing) if missing else None,
-            latency_ms=1e3 * cycles_per_mac(board) * self.network.macs / board.clock_hz,
+            change=self._change(board, missing, emitted.weights_bytes) if missing else None,
+            latency_ms=latency_ms,
+            waiting_ms=1e3 * waiting / board.clock_hz,
+            energy_mj=board.power.energy_mj(board.clock_hz, latency_ms) if board.power else None,
+            power_source=board.power.source if board.power else "",
             proven=board.proven,
         )
 
-    def _change(self, board: Board, missing: tuple[Shortfall, ...]) -> str | None:
+    def _change(self, board: Board, missing: tuple[Shortfall, ...], weights_bytes: int) -> str | None:
+        """What comes nearest: options where RAM is short; where flash is, more of it, or another network."""
         if all(short.kind == "ram" for short in missing):
             for change in _CHANGES:
-                try:
-                    if not self._tried(board, change)[2]:
-                        return change.words
-                except UnsupportedOperatorError:  # this input cannot come row by row
-                    continue
+                if self._has_room(board, change, flash_too=True):
+                    return change.words
+            found = []
+        else:
+            found = self._with_more_flash(board, weights_bytes)
         network = nearest_network(board)
-        return None if network is None else network.name
+        return " or ".join([*found, *([network.name] if network else [])]) or None
+
+    def _with_more_flash(self, board: Board, weights_bytes: int) -> list[str]:
+        size = _external_flash_bytes(board, weights_bytes)
+        if not size:
+            return []
+        for change in (_Change(), _CHANGES[0]):
+            if self._has_room(board, change, flash_too=False):
+                flash = f"{size >> 20} MB of external flash"
+                return [f"{flash} with {change.words}" if change.words else flash]
+        return []
+
+    def _has_room(self, board: Board, change: _Change, flash_too: bool) -> bool:
+        try:
+            if flash_too:
+                return not self._tried(board, change)[2]
+            return not shortfalls(board, self._planned(board, change).plan.regions, 0)
+        except UnsupportedOperatorError:  # this input cannot come row by row
+            return False
 
     def _tried(self, board: Board, change: _Change) -> tuple[Planned, Emitted, tuple[Shortfall, ...]]:
         planned = self._planned(board, change)
@@ -175,10 +218,10 @@ class _Trial:
     def _planned(self, board: Board, change: _Change) -> Planned:
         memories = ram_of(board)
         whole = self._plan(change, (ANYWHERE,))
-        largest = max(memories, key=lambda memory: memory.capacity_bytes)
-        if len(memories) == 1 or whole.plan.arena_bytes <= largest.capacity_bytes:
-            return _in_one(whole, largest)
-        return self._plan(change, memories)
+        roomy = [memory for memory in memories if whole.plan.arena_bytes <= memory.capacity_bytes]
+        if len(memories) > 1 and not roomy:
+            return self._plan(change, memories)
+        return _in_one(whole, min(roomy or memories, key=lambda memory: memory.word_cycles))
 
     def _plan(self, change: _Change, memories: tuple[Memory, ...]) -> Planned:
         key = (change, memories)
@@ -201,10 +244,16 @@ class _Trial:
 
 def _in_one(planned: Planned, memory: Memory) -> Planned:
     """A plan for one memory, which is this one."""
-    arena = (replace(part, capacity_bytes=memory.capacity_bytes) for part in _renamed(planned.plan.arena, memory.name))
-    others = planned.plan.regions[len(planned.plan.arena) :]
-    return replace(planned, plan=replace(planned.plan, regions=(*arena, *others)))
+    regions = _renamed(planned.plan.regions, memory.name)
+    held = tuple(replace(part, capacity_bytes=memory.capacity_bytes) for part in regions)
+    return replace(planned, plan=replace(planned.plan, regions=held))
 
 
 def _renamed(regions: Sequence[Region], name: str) -> tuple[Region, ...]:
     return tuple(replace(region, name=name) for region in regions)
+
+
+def _external_flash_bytes(board: Board, weights_bytes: int) -> int:
+    """The smallest chip of flash, a power of two, for weights and code; 0 if the board's C maps none so large."""
+    size = max(1 << 20, 1 << (weights_bytes + CODE_BYTES - 1).bit_length())
+    return size if size <= FAMILIES[board.hardware.family].mapped_flash_bytes else 0

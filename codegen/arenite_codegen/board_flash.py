@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from arenite_codegen.board_table import Table
 
-__all__ = ["Flashing", "PAYLOAD_AT", "UpdateSlots", "read_flashing", "read_update_slots"]
+__all__ = ["DRIVERS", "Flashing", "PAYLOAD_AT", "UpdateSlots", "read_flashing", "read_update_slots"]
 
 _METHODS = ("esptool", "stm32loader", "uf2", "command")
 PAYLOAD_AT = 1024
 """From a slot's start to its payload: UPDATE_PAYLOAD_AT of update.h."""
-_DRIVERS = ("memory",)
+DRIVERS = {"memory": "flash_memory.c"}
+"""Flash drivers, and the file of each."""
 _FAMILIES = ("F0", "F1", "F3", "F4", "F7", "G0", "H7", "L0", "L4", "WL")
 
 
@@ -40,10 +41,18 @@ class Flashing:
 
 @dataclass(frozen=True)
 class UpdateSlots:
-    """Where images of updates lie: two slots of `slot_bytes`, erased by sectors, written in units of `write_bytes`."""
+    """Where images of updates lie: in two slots each, erased by sectors, written in units of `write_bytes`.
 
-    slots: tuple[int, int]
+    Attributes:
+        slots: Addresses of those for firmware, each of `slot_bytes`; None where there are none.
+        model_slots: Addresses of those for a model alone, each of `model_slot_bytes`; None where there are none.
+        driver: Which `flash_*.c` writes the flash.
+    """
+
+    slots: tuple[int, int] | None
     slot_bytes: int
+    model_slots: tuple[int, int] | None
+    model_slot_bytes: int
     sector_bytes: int
     write_bytes: int
     driver: str
@@ -79,21 +88,36 @@ def read_update_slots(table: Table) -> UpdateSlots:
     Raises:
         UsageError: A field is missing, unknown or out of range.
     """
-    slots = table.take("slots", list)
-    if len(slots) != 2 or not all(type(at) is int and 0 <= at <= 0xFFFFFFFF for at in slots):
-        raise table.fail("slots", f"must be the addresses of two slots, not {slots!r}")
+    sector_bytes = table.number("sector_bytes", 128, 1 << 20)
+    slots, slot_bytes = _slots(table, "slots", "slot_bytes", sector_bytes)
+    model_slots, model_slot_bytes = _slots(table, "model_slots", "model_slot_bytes", sector_bytes)
+    if slots is None and model_slots is None:
+        raise table.fail("slots", "or `model_slots` must be there")
     found = UpdateSlots(
-        slots=(slots[0], slots[1]),
-        slot_bytes=table.number("slot_bytes", 4096, 1 << 28),
-        sector_bytes=table.number("sector_bytes", 128, 1 << 20),
+        slots=slots,
+        slot_bytes=slot_bytes,
+        model_slots=model_slots,
+        model_slot_bytes=model_slot_bytes,
+        sector_bytes=sector_bytes,
         write_bytes=table.number("write_bytes", 4, 32),
-        driver=table.choice("driver", _DRIVERS),
+        driver=table.choice("driver", tuple(DRIVERS)),
     )
     if found.write_bytes & (found.write_bytes - 1):
         raise table.fail("write_bytes", f"must be a power of two, not {found.write_bytes}")
-    if any(number % max(found.sector_bytes, PAYLOAD_AT) for number in (*found.slots, found.slot_bytes)):
-        raise table.fail("slots", f"and `slot_bytes` must be multiples of a sector and of {PAYLOAD_AT}")
     return found
+
+
+def _slots(table: Table, key: str, size_key: str, sector_bytes: int) -> tuple[tuple[int, int] | None, int]:
+    """Addresses and size of two slots, None and 0 where the table has none."""
+    if key not in table.keys:
+        return None, 0
+    slots = table.take(key, list)
+    if len(slots) != 2 or not all(type(at) is int and 0 <= at <= 0xFFFFFFFF for at in slots):
+        raise table.fail(key, f"must be the addresses of two slots, not {slots!r}")
+    size_bytes = table.number(size_key, 4096, 1 << 28)
+    if any(number % max(sector_bytes, PAYLOAD_AT) for number in (*slots, size_bytes)):
+        raise table.fail(key, f"and `{size_key}` must be multiples of a sector and of {PAYLOAD_AT}")
+    return (slots[0], slots[1]), size_bytes
 
 
 def _hexadecimal(table: Table, key: str, text: str) -> None:

@@ -28,6 +28,7 @@ class Family:
         settings: Names of the whole numbers that it needs.
         optional: Names of those that it needs only on some boards.
         pins: It knows a QSPI flash, whose pins are `qspi_pins`.
+        mapped_flash_bytes: Most flash outside the chip that its C maps, 0 if it maps none.
     """
 
     source: str
@@ -35,6 +36,7 @@ class Family:
     settings: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     pins: bool = False
+    mapped_flash_bytes: int = 0
 
 
 _STM32 = ("stm32.h", "stm32_qspi.h", "cortex_m7_caches.h")
@@ -50,6 +52,7 @@ FAMILIES: Mapping[str, Family] = {
         ),
         ("caches", "marker_pin", *_QSPI),
         pins=True,
+        mapped_flash_bytes=256 << 20,
     ),
     "stm32-h7": Family(
         "hardware_stm32_h7.c",
@@ -60,6 +63,7 @@ FAMILIES: Mapping[str, Family] = {
         ),
         ("marker_pin", *_QSPI),
         pins=True,
+        mapped_flash_bytes=256 << 20,
     ),
     "stm32-u5": Family(
         "hardware_stm32_u5.c", ("stm32.h",), ("pll_m", "pll_n", "pll_r", "flash_access", *_STM32_UART), ("marker_pin",)
@@ -75,6 +79,7 @@ FAMILIES: Mapping[str, Family] = {
             *("reset_pll_sys", "reset_io_bank0", "reset_pads_bank0", "reset_uart", "reset_timer"),
         ),
         ("tick_enable_base",),
+        mapped_flash_bytes=16 << 20,
     ),
     "imxrt1062": Family(
         "hardware_imxrt1062.c",

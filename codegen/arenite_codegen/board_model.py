@@ -126,8 +126,12 @@ class UniqueId:
 class Power:
     """What the running chip draws: µW for each MHz of its clock, and where that figure comes from."""
 
-    active_uw_per_mhz: int
+    active_uw_per_mhz: float
     source: str
+
+    def energy_mj(self, clock_hz: int, latency_ms: float) -> float:
+        """Of a run at that clock: modelled, of the core and the memories in the chip alone."""
+        return self.active_uw_per_mhz * clock_hz / 1e6 * latency_ms / 1e6
 
 
 @dataclass(frozen=True)
@@ -177,6 +181,7 @@ class Board:
         if self.hardware.emulated_by:
             return f"emulated by {self.hardware.emulated_by}"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
+
     flashing: Flashing | None = None
     update: UpdateSlots | None = None
 

@@ -22,9 +22,10 @@ from arenite_codegen.elf import ALLOC, NOBITS, WRITE, ElfFile, read_elf
 from arenite_codegen.stack import stack_bound_bytes
 from arenite_codegen.toolchain import OPTIMISE, Toolchain, check_optimise, find_toolchain, optimisation
 
-__all__ = ["BuildReport", "build"]
+__all__ = ["BuildReport", "build", "call_tool"]
 
 _JOBS = 2
+_BUILD_ID_DIGITS = 16
 _OVERFLOW = (
     re.compile(r"region [`'](?P<region>[\w-]+)' overflowed by (?P<bytes>\d+) bytes"),
     re.compile(r"will not fit in region '(?P<region>[\w-]+)': overflowed by (?P<bytes>\d+) bytes"),
@@ -84,37 +85,39 @@ def build(
         (out / "build.json").unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"the build folder cannot be written ({error.strerror})", where=str(out)) from error
-    build_id = _build_id(bundle_dir, manifest, tools, optimise)
-    objects = _compile_all(bundle_dir, manifest, tools, build_id, progress or silent(), optimise)
+    digest = _build_digest(bundle_dir, manifest, tools, optimise)
+    objects = _compile_all(bundle_dir, manifest, tools, digest, progress or silent(), optimise)
     _link(bundle_dir, tools, objects, output)
     _link_loader(bundle_dir, manifest, tools)
     report = _measure(board, bundle_dir / output, tools, int(manifest["weights_bytes"]))
     bound = _stack_bound(board, bundle_dir, objects)
     if bound is not None:
         report = replace(report, stack_bytes=bound, stack_is_bound=True)
-    _write_report(out / "build.json", board, manifest, tools, report, build_id, optimise)
+    _write_report(out / "build.json", board, manifest, tools, report, digest, optimise)
     return report
 
 
-def _build_id(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, optimise: str) -> str:
-    """What tells this firmware from others: a digest of its sources and of the compiler, 16 hexadecimal digits."""
+def _build_digest(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, optimise: str) -> str:
+    """What tells this firmware from others: a digest of its sources and of the compiler, in hexadecimal digits."""
     digest = hashlib.sha256(" ".join((tools.version, *tools.command[1:], *tools.compile_flags, optimise)).encode())
     folders = sorted({*(source.split("/")[0] for source in manifest["sources"]), *manifest["include_dirs"]})
     for path in sorted(file for folder in folders for file in (bundle_dir / folder).rglob("*") if file.is_file()):
         digest.update(path.relative_to(bundle_dir).as_posix().encode())
         digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()
 
 
 def _compile_all(
-    bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, build_id: str, progress: Progress, optimise: str
+    bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain, digest: str, progress: Progress, optimise: str
 ) -> list[str]:
     sources: list[str] = manifest["sources"]
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
     includes += [f"-D{name}" for name in manifest.get("defines", ())]
-    includes.append(f"-DARENITE_BUILD_ID=0x{build_id}ull")
     kernels = [source for source in sources if source.startswith("kernels/")]
     busy: list[str] = manifest.get("busy_sources", kernels)
+    includes.append(f"-DARENITE_BUILD_ID=0x{digest[:_BUILD_ID_DIGITS]}ull")
+    if "model_slots" in manifest:
+        includes.append("-DARENITE_BUILD_DIGEST=" + ",".join(map(str, bytes.fromhex(digest))))
     if (bundle_dir / "app" / "freestanding").is_dir():
         includes += ["-isystem", "app/freestanding"]
 
@@ -133,12 +136,12 @@ def _compile(bundle_dir: Path, tools: Toolchain, includes: Sequence[str], source
     target = _object(source)
     flags = [] if source.endswith(".S") else [*tools.compile_flags, level]
     prefix = f"-ffile-prefix-map={bundle_dir.resolve()}=."
-    _call([*tools.command, *flags, prefix, *includes, "-c", source, "-o", target], bundle_dir, source)
+    call_tool([*tools.command, *flags, prefix, *includes, "-c", source, "-o", target], bundle_dir, source)
     return target
 
 
 def _link(bundle_dir: Path, tools: Toolchain, objects: Sequence[str], output: str) -> None:
-    _call([*tools.command, "-g", *objects, "-o", output, *tools.link_flags], bundle_dir, output)
+    call_tool([*tools.command, "-g", *objects, "-o", output, *tools.link_flags], bundle_dir, output)
 
 
 def _link_loader(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -> None:
@@ -151,19 +154,26 @@ def _link_loader(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -
     shared = [name for name in manifest["sources"] if _is_shared_with_loader(name)]
     objects = [*own, *(_object(name) for name in shared)]
     flags = [loader["script"] if flag == "board/link.ld" else flag for flag in tools.link_flags]
-    _call([*tools.command, "-g", *objects, "-o", "build/loader.elf", *flags], bundle_dir, "build/loader.elf")
+    call_tool([*tools.command, "-g", *objects, "-o", "build/loader.elf", *flags], bundle_dir, "build/loader.elf")
 
 
 def _is_shared_with_loader(source: str) -> bool:
     folder, _, name = source.partition("/")
-    return folder == "board" or name in ("mem.c", "crc32.c") or (folder == "update" and name != "update_link.c")
+    of_application = name in ("update_link.c", "model_slot.c")
+    return folder == "board" or name in ("mem.c", "crc32.c") or (folder == "update" and not of_application)
 
 
 def _object(source: str) -> str:
     return "build/obj/" + source.replace("/", "_") + ".o"
 
 
-def _call(command: Sequence[str], cwd: Path, what: str) -> None:
+def call_tool(command: Sequence[str], cwd: Path, what: str) -> None:
+    """Runs a compiler or linker.
+
+    Raises:
+        DoesNotFitError: The linker says that a region is too small.
+        ToolchainError: It does not start, or refuses `what`; its first complaint is in the message.
+    """
     try:
         result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
     except OSError as error:
@@ -242,7 +252,7 @@ def _write_report(
     manifest: dict[str, Any],
     tools: Toolchain,
     report: BuildReport,
-    build_id: str,
+    digest: str,
     optimise: str,
 ) -> None:
     values = {
@@ -250,8 +260,9 @@ def _write_report(
         "board": board.name,
         "models": [model["sha256"] for model in manifest["models"]],
         "image": report.elf.name,
-        "build_id": build_id,
         "optimize": optimise,
+        "build_id": digest[:_BUILD_ID_DIGITS],
+        "build_digest": digest,
         "toolchain": {"name": tools.name, "version": tools.version, "flags": list(tools.compile_flags)},
         "code_bytes": report.code_bytes,
         "weights_bytes": report.weights_bytes,

@@ -19,10 +19,9 @@ from arenite.progress import Progress, silent
 from arenite.tflite_graph import Graph, read_graph
 from arenite_codegen.application import Benchmark, benchmark_defines, benchmark_of
 from arenite_codegen.arena_page import arena_page
-from arenite_codegen.board_flash import PAYLOAD_AT
 from arenite_codegen.board_schema import BAUD_HIGH, BAUD_LOW
 from arenite_codegen.board_support import APP_DEFINES, firmware_folder
-from arenite_codegen.board_update import LOADER_SCRIPT, Slotted, copy_update, in_slot
+from arenite_codegen.board_update import Slotted, copy_update, in_slot
 from arenite_codegen.boards import Board, copy_support, load_board
 from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorReport, RegionReport
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
@@ -124,6 +123,7 @@ def bundle(
     app: str = "link",
     baud: int | None = None,
     slot: int | None = None,
+    model_slots: bool = False,
     update_key: bytes | None = None,
     vectors: int = 3,
     force: bool = False,
@@ -156,6 +156,8 @@ def bundle(
         baud: Of the serial port; None takes the board's, or the benchmark's.
         slot: Firmware for this slot of a board with slots for updates, 0 or 1, and the loader that chooses between
             them.
+        model_slots: The model may be replaced alone: it runs from one of the board's slots for models, or, where none
+            of them counts, as it lies in the firmware.
         update_key: Public key of who may sign updates (32 bytes).
         vectors: Random golden vectors of each model, beside those that its contract carries.
         force: Replace `out_dir` even if it is no bundle.
@@ -180,7 +182,10 @@ def bundle(
     frames = Camera.parse(camera) if isinstance(camera, str) else camera
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
     with (progress or silent()).step(f"bundle {_names(paths)} for {target.name}") as step:
-        slotted = in_slot(target, slot, update_key)
+        slotted = in_slot(target, slot, update_key, model_slots)
+        if model_slots and (len(paths) != 1 or app != "link"):
+            problem = "a model in a slot is alone in its firmware, which speaks the serial link"
+            raise UsageError(problem, cure="Leave out --model-slots, or bundle one model without --app")
         target = target if slotted is None else slotted.board
         options = _Options(
             board=target,
@@ -286,9 +291,7 @@ def _bundle(
     return _report(place, manifest)
 
 
-def _plan_model(
-    model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]
-) -> _Source:
+def _plan_model(model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]) -> _Source:
     say("read")
     graph = read_graph(model)
     say("legalise")
@@ -369,8 +372,7 @@ def _write(
     cameras = _copy_camera(folder, models)
     sources += [f"camera/{name}" for name in cameras if name.endswith(".c")]
     sources += copy_support(board, folder, benchmark=benchmark)
-    update, loader = ([], []) if slotted is None else copy_update(slotted, folder)
-    sources += update
+    sources += [] if slotted is None else copy_update(slotted, folder)
     choose = _chooser(models, options)
     busy = busy_kernels([one.network for one in models], choose)
     entries = [_write_model(folder, board, one, vectors, choose) for one, vectors in zip(models, golden, strict=True)]
@@ -389,10 +391,10 @@ def _write(
         "busy_sources": [f"kernels/arenite_{kernel}.c" for kernel in sorted(busy)],
         "defines": [
             *(APP_DEFINES if benchmark is None else benchmark_defines(board)),
-            *(["ARENITE_UPDATE"] if update and benchmark is None else []),
+            *(slotted.defines if slotted is not None and benchmark is None else []),
         ],
         "include_dirs": ["runtime", "kernels", *(["camera"] if cameras else []), "model", "app", "board"]
-        + (["update"] if update else []),
+        + (["update"] if slotted is not None else []),
         "licences": {
             f"kernels, runtime, {'camera, ' if cameras else ''}app, board": "Apache-2.0",
             "models": "the models' own",
@@ -400,11 +402,11 @@ def _write(
         "generator": f"arenite {_version()}",
     }
     if board.flashing is not None:
-        spans = [[region.origin, region.origin + region.length] for region in board.flashes]
-        manifest["flash"] = asdict(board.flashing) | {"origin": board.flash.origin, "spans": spans}
+        whole = board if slotted is None else slotted.whole
+        spans = [[region.origin, region.origin + region.length] for region in whole.flashes]
+        manifest["flash"] = asdict(board.flashing) | {"origin": whole.flash.origin, "spans": spans}
     if slotted is not None:
-        manifest["loader"] = {"sources": loader, "script": LOADER_SCRIPT, "slot": slotted.slot}
-        manifest["loader"]["address"] = slotted.board.flash.origin - PAYLOAD_AT
+        manifest |= slotted.entries()
     if benchmark is not None:
         manifest["benchmark"] = asdict(benchmark)
     if cameras:

@@ -14,7 +14,7 @@ from pathlib import Path
 from arenite.device import verify
 from arenite.errors import UsageError
 from arenite.progress import Progress, silent
-from arenite_codegen.board_model import Board
+from arenite_codegen.board_model import Board, Power
 from arenite_codegen.boards import list_boards, load_board
 from arenite_codegen.build import build
 from arenite_codegen.bundle import bundle
@@ -104,8 +104,7 @@ def estimate(
     hz = clock_hz or target.clock_hz
     core = CYCLES_PER_INSTRUCTION[target.cpu]
     low, usual, high = (1e3 * run.instructions * factor / hz for factor in (core.low, core.usual, core.high))
-    power = uw_per_mhz if uw_per_mhz is not None else (target.power.active_uw_per_mhz if target.power else None)
-    source = "given" if uw_per_mhz is not None else (target.power.source if target.power else "")
+    power = target.power if uw_per_mhz is None else Power(uw_per_mhz, "given")
     published = published_for(_SAME_CODE.get(target.cpu, target.cpu), made.macs, shape)
     return Estimate(
         model=str(path),
@@ -120,8 +119,8 @@ def estimate(
         cycles_per_instruction=(core.low, core.usual, core.high),
         latency_ms=usual,
         latency_band_ms=(low, high),
-        energy_mj=None if power is None else usual * power * hz / 1e12,
-        power_source=source,
+        energy_mj=None if power is None else power.energy_mj(hz, usual),
+        power_source="" if power is None else power.source,
         published=published,
         published_at_clock_ms=None if published is None else published.latency_ms * published.clock_mhz * 1e6 / hz,
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graph -> Network: exact rewrites only.
 
-PAD goes into the convolution that follows it, RESHAPE and its kin vanish, so does a QUANTIZE that keeps every byte,
-input zero points are summed into biases, layers that nobody reads are dropped. What has no kernel is an error that
-names the operator, the tensor and the cure.
+PAD goes into the convolution that follows it, SPACE_TO_BATCH_ND into its dilation, RESHAPE and its kin vanish, so does
+a QUANTIZE that keeps every byte, input zero points are summed into biases, layers that nobody reads are dropped. What
+has no kernel is an error that names the operator, the tensor and the cure.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 
 from arenite.errors import UnsupportedOperatorError
 from arenite.tflite_graph import Graph, Operator, Tensor, printable
+from arenite_codegen.dilation import fold_dilation
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, State, Value
-from arenite_codegen.operators import LOWERINGS
+from arenite_codegen.operators import OPERATORS, Row
 from arenite_codegen.operators.base import MOVED_DTYPES, Context, is_on_a_grid, refuse, same_quantisation
 from arenite_codegen.operators.binary import BROADCASTING
 from arenite_codegen.operators.movement import pad_amounts
@@ -45,12 +46,12 @@ def legalise(graph: Graph) -> Network:
     Raises:
         UnsupportedOperatorError: An operator, a type or a shape has no kernel.
     """
-    graph = as_int8(graph)
+    graph, folded = fold_dilation(as_int8(graph))
     _check_dtypes(graph)
     live = _live_operators(graph)
     batch = _batch_of(graph, live)
     _check_counts(graph, batch)
-    builder = Builder(graph, batch)
+    builder = Builder(graph, batch, folded)
     for operator in live:
         builder.lower(operator)
     return builder.network()
@@ -140,17 +141,31 @@ def _check_limits(context: Context, layer: Layer, output: Value) -> None:
         raise refuse(context, f"a tensor of over {_MAX_VALUE_BYTES:,} bytes", "Use a smaller resolution.")
 
 
+def _row_of(context: Context) -> Row:
+    operator = context.operator
+    row = OPERATORS.get(operator.kind)
+    named = f"version {operator.version}"
+    if row is None:
+        outputs = ", ".join(str(context.graph.tensors[index]) for index in operator.outputs[:1])
+        cure = _CURES.get(operator.kind, f"These operators have one: {', '.join(sorted(OPERATORS))}.")
+        raise refuse(context, f"it ({named}) has no kernel; it makes {outputs or 'nothing'}", cure)
+    if operator.version > row.version:
+        cure = "Convert the model with an older converter, or update arenite."
+        raise refuse(context, f"{named} has no kernel; versions 1 to {row.version} have", cure)
+    return row
+
+
 class Builder:
     """Collects values and layers while operators are lowered one after the other."""
 
-    def __init__(self, graph: Graph, batch: int) -> None:
+    def __init__(self, graph: Graph, batch: int, folded: Mapping[int, str]) -> None:
         self._graph = graph
         self._batch = batch
         self._values: list[Value] = []
         self._value_of: dict[int, int] = {}
         self._copied_to: dict[int, int] = {}
         self._layers: list[Layer] = []
-        self._removed: dict[int, str] = {}
+        self._removed: dict[int, str] = dict(folded)
         self._producers = {index: op for op in graph.operators for index in op.outputs}
         self.states = States(graph, self._add_state)
         for index in graph.inputs:
@@ -160,16 +175,10 @@ class Builder:
 
     def lower(self, operator: Operator) -> None:
         """Turn one operator into a layer, or into nothing."""
-        lowering = LOWERINGS.get(operator.kind)
-        if lowering is None:
-            raise UnsupportedOperatorError(
-                f"{operator} (version {operator.version}) has no kernel",
-                where=self._graph.path,
-                cure=_CURES.get(operator.kind, f"These operators have one: {', '.join(sorted(LOWERINGS))}."),
-            )
         context = Context(self._graph, operator, self._batch, self)
-        check_output_shape(context)
-        found = lowering(context)
+        row = _row_of(context)
+        check_output_shape(context, row.shape)
+        found = row.lowering(context)(context)
         if found is None or (isinstance(found, Layer) and self._keeps_every_byte(context, found)):
             self._removed[operator.index] = "bytes stay where they are"
             return

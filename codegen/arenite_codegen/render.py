@@ -25,9 +25,7 @@ def render(template: str, context: Mapping[str, Any], folder: Path | None = None
     try:
         jinja2 = import_module("jinja2")
     except ImportError as error:
-        raise MissingToolError(
-            "Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'"
-        ) from error
+        raise MissingToolError("Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'") from error
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(str(folder or resources.files("arenite_codegen") / "templates")),
         undefined=jinja2.StrictUndefined,

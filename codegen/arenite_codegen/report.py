@@ -89,9 +89,7 @@ def guard_names(network: Network, plan: Plan) -> dict[str, Any]:
     return {"blocks": [printable(guard.block) for guard in plan.guards], "layers": layers}
 
 
-def layer_rows(
-    graph: Graph, network: Network, schedule: Schedule, plan: Plan, choose: Choose
-) -> list[dict[str, Any]]:
+def layer_rows(graph: Graph, network: Network, schedule: Schedule, plan: Plan, choose: Choose) -> list[dict[str, Any]]:
     """What a board's records of layers are compared with: one row for each layer, as the firmware numbers them.
 
     `rows` are those of the whole batch that the schedule makes; `tensor` is the file's tensor that they are, None where

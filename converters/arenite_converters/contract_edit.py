@@ -12,7 +12,6 @@ from typing import Any
 
 from arenite.contract import (
     CONTRACT_METADATA,
-    COREML_SUFFIXES,
     GOLDEN_METADATA,
     Contract,
     checked_contract,
@@ -23,7 +22,7 @@ from arenite.contract import (
 )
 from arenite.errors import ContractError, UsageError
 from arenite.golden import golden_of
-from arenite.model_file import read_model
+from arenite.model_file import COREML_SUFFIXES, read_model
 from arenite.onnx_model import with_onnx_contract
 from arenite.tflite_graph import Graph
 from arenite_converters.metadata import with_metadata

@@ -98,6 +98,8 @@ def _core(board: Board, told: BoardSummary) -> list[str]:
         )
         rows.append(("serial port", f"`{uart.kind}` at `0x{uart.base:08X}`, {pins}{uart.baud:,} baud"))
         rows.append(("time of a run", f"`{counter.kind}`: {counter.unit} of {counter.hz / 1e6:g} MHz"))
+    if board.power is not None:
+        rows.append(("draws, running", f"{board.power.active_uw_per_mhz:g} µW/MHz: {board.power.source}"))
     return ["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows)]
 
 

@@ -9,6 +9,8 @@ import re
 import select
 import shutil
 import socket
+import struct
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,7 +26,6 @@ from arenite.errors import LinkError, UsageError
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from support.fake_bundle import expected_outputs, make_fake_bundle, random_inputs
-from support.link_fuzz import fuzz_device
 from support.served_board import over_pty, over_socket
 
 BOARDS = ["qemu-microbit", "qemu-mps2-an386", "qemu-riscv32"]
@@ -185,7 +186,7 @@ def test_a_hang_is_ended_by_the_watchdog(tmp_path: Path) -> None:
     """QEMU's CMSDK watchdog: half a second unfed raises its interrupt; what runs for long but feeds it lives."""
     bundle = make_fake_bundle(tmp_path / "bundle", own_board(tmp_path, WATCHDOG))
     model = bundle / "model" / "model.c"
-    hang = "while (out[B_AT] == 0x33) {\n        __asm__ volatile(\"nop\");\n    }\n    memset(out + A_AT"
+    hang = 'while (out[B_AT] == 0x33) {\n        __asm__ volatile("nop");\n    }\n    memset(out + A_AT'
     model.write_text(model.read_text().replace("memset(out + A_AT", hang))
     build(bundle)
     with running(bundle, "qemu") as (board, device):
@@ -227,7 +228,7 @@ def test_a_hanging_board_is_named_in_time(tmp_path: Path) -> None:
 
     bundle = make_fake_bundle(tmp_path, "qemu-mps2-an386")
     model = bundle / "model" / "model.c"
-    hang = "for (;;) {\n        __asm__ volatile(\"nop\");\n    }\n    memset(out + A_AT"
+    hang = 'for (;;) {\n        __asm__ volatile("nop");\n    }\n    memset(out + A_AT'
     model.write_text(model.read_text().replace("memset(out + A_AT", hang))
     build(bundle)
     need_qemu()
@@ -236,6 +237,25 @@ def test_a_hanging_board_is_named_in_time(tmp_path: Path) -> None:
 
 
 # Other lines
+
+RATES = [9600, 19_200, 38_400, 57_600, 115_200, 230_400, 250_000, 460_800, 921_600, 1_000_000, 2_000_000, 3_000_000]
+_TCGETS2, _TERMIOS2 = 0x802C542A, "4I B 19B 2I"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for the rate of the port")
+def test_a_port_runs_at_the_rate_that_is_asked_for(built: Built) -> None:
+    """The kernel says at which rate the port is; also for those that termios has no name for."""
+    import fcntl
+
+    pytest.importorskip("serial", reason="pyserial is not installed")
+    with over_pty(built("qemu-mps2-an386")) as port:
+        for rate in RATES:
+            with open_device(port, baud=rate, timeout_s=20) as device, Path(port).open("rb", buffering=0) as same:
+                answer = fcntl.ioctl(same, _TCGETS2, bytes(struct.calcsize(_TERMIOS2)))
+                assert struct.unpack(_TERMIOS2, answer)[-2:] == (rate, rate)
+                inputs = run(device, rate % 97)
+                assert device.read_output(0) == expected_outputs(inputs)[0]
+
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pyserial's own
@@ -311,28 +331,3 @@ def test_a_board_that_comes_back_under_another_name_is_found(built: Built, monke
 def test_what_names_no_usb_device_is_refused() -> None:
     with pytest.raises(UsageError, match=r"usb:0483: this names no USB device. Write usb:VID:PID"):
         open_device("usb:0483")
-
-
-class Exchange:
-    """An emulated board as what the fuzzer talks to."""
-
-    def __init__(self, board: EmulatedBoard) -> None:
-        self._stream = board.stream
-
-    def exchange(self, data: bytes) -> bytes:
-        self._stream.write(data)
-        answer = bytearray()
-        while part := self._stream.read(30):
-            answer += part
-        return bytes(answer)
-
-
-def test_an_emulated_board_survives_hostile_frames(built: Built) -> None:
-    """A slice of what the sanitised build gets by the million; here on Arm code, whose faults end the emulation."""
-    pytest.importorskip("unicorn", reason="unicorn is not installed")
-    with contextlib.closing(start_emulator(built("qemu-mps2-an386"), "unicorn")) as board:
-        assert fuzz_device(Exchange(board), frames=1000, seed=3) > 300
-        with contextlib.closing(open_device(board.stream)) as device:
-            device.select(0)
-            inputs = run(device, 6)
-            assert device.read_output(0) == expected_outputs(inputs)[0]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Raspberry Pi Pico's image with its boot code, clocks, serial port, timer and marker pin, in the emulator rp2040js.
 
-    npm install --prefix FOLDER rp2040js && NODE_PATH=FOLDER/node_modules pytest device_tests/emulated/test_rp2040js.py
+    npm install --prefix build/npm rp2040js && pytest device_tests/emulated/test_rp2040js.py
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -23,6 +24,9 @@ from arenite_codegen.build import build
 from support.fake_bundle import make_fake_bundle
 
 RUNNER = Path(__file__).parents[1] / "support" / "rp2040js_runner.cjs"
+# Where CI installs it; NODE_PATH may name another folder.
+MODULES = Path(__file__).parents[2] / "build" / "npm" / "node_modules"
+NODE = {**os.environ, "NODE_PATH": os.pathsep.join(filter(None, [os.environ.get("NODE_PATH"), str(MODULES)]))}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +34,8 @@ def pico(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A built bundle that polls: the emulator enters the handler of an interrupt that is masked, the chip does not."""
     if shutil.which("node") is None or shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("needs node and arm-none-eabi-gcc")
-    if subprocess.run(["node", "-e", "require('rp2040js')"], capture_output=True).returncode:
-        pytest.skip("rp2040js is not on NODE_PATH: npm install rp2040js")
+    if subprocess.run(["node", "-e", "require('rp2040js')"], capture_output=True, env=NODE).returncode:
+        pytest.skip("rp2040js is not installed: npm install --prefix build/npm rp2040js")
     folder = tmp_path_factory.mktemp("pico")
     text = (load_board("rpi-pico").directory / "board.toml").read_text("utf-8")
     (folder / "board.toml").write_text(text.replace("irq = 20\n", ""))
@@ -57,7 +61,8 @@ def emulated(bundle: Path) -> Iterator[tuple[str, dict[str, int]]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     said: dict[str, int] = {}
-    with subprocess.Popen(["node", RUNNER, bundle / "flash.bin", str(port)], stdout=subprocess.PIPE, text=True) as run:
+    command = ["node", RUNNER, bundle / "flash.bin", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=NODE) as run:
         try:
             assert run.stdout is not None
             assert run.stdout.readline() == "listening\n"

@@ -13,8 +13,10 @@ import pytest
 import arenite
 from arenite.cli import main
 from arenite.errors import DoesNotFitError, UsageError
-from arenite_codegen import bundle
+from arenite_codegen import board_fit, bundle
+from arenite_codegen.board_fit import BoardFit
 from arenite_codegen.board_hardware import Family
+from arenite_codegen.board_model import Board
 from arenite_codegen.boards import list_boards, load_board
 from support.graphs import random_graph
 
@@ -117,6 +119,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def fit_boards(model: Path, boards: list[Board]) -> tuple[BoardFit, ...]:
+    """`arenite.fit` on boards that no file describes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(board_fit, "load_board", lambda board: board)
+        return board_fit.fit(model, boards).boards  # type: ignore[arg-type]
+
+
 def test_fit_says_what_bundle_says_of_every_board(model: Path, tmp_path: Path) -> None:
     report = arenite.fit(model)
     assert [board.board for board in report.boards] == [n for n in list_boards() if load_board(n).proven != "emulated"]
@@ -132,10 +141,28 @@ def test_latencies_are_those_of_the_core_s_kind_and_clock(model: Path) -> None:
     names = ["rpi-pico", "nucleo-f446re", "nrf52840dk", "esp32c3"]
     report = arenite.fit(model, names)
     found = {
-        board.board: board.latency_ms * load_board(board.board).clock_hz / 1e3 / report.macs for board in report.boards
+        board.board: (board.latency_ms - board.waiting_ms) * load_board(board.board).clock_hz / 1e3 / report.macs
+        for board in report.boards
     }
     assert found == pytest.approx({"rpi-pico": 7.1 * 1.3, "nucleo-f446re": 1.75, "nrf52840dk": 1.75, "esp32c3": 5.0})
     assert "modelled" in report.latency_source
+
+
+def test_slow_memories_are_waited_for_as_the_bundle_counts_their_traffic(model: Path, tmp_path: Path) -> None:
+    (found,) = arenite.fit(model, ["stm32f746g-disco"]).boards
+    bundle(model, "stm32f746g-disco", tmp_path / "b", vectors=0)
+    regions = json.loads((tmp_path / "b" / "manifest.json").read_text())["regions"]
+    waiting = sum(-(-row["traffic_bytes"] // 4) * (row["word_cycles"] - 1) for row in regions)
+    assert any(row["word_cycles"] > 1 and row["traffic_bytes"] for row in regions)
+    assert found.waiting_ms == pytest.approx(1e3 * waiting / 216e6)
+
+
+def test_energy_is_the_latency_times_what_the_board_file_says(model: Path) -> None:
+    """The nRF52840 at 64 MHz draws 295 µW/MHz: 18.88 mW."""
+    known, unknown = arenite.fit(model, ["nrf52840dk", "rpi-pico2"]).boards
+    assert known.energy_mj == pytest.approx(known.latency_ms / 1e3 * 18.88)
+    assert "CoreMark" in known.power_source
+    assert (unknown.energy_mj, unknown.power_source) == (None, "")
 
 
 def test_what_is_short_is_as_short_as_bundle_says(model: Path, tmp_path: Path) -> None:
@@ -169,6 +196,26 @@ def test_the_change_that_is_named_makes_it_fit(model: Path, tmp_path: Path, caps
     printed = capsys.readouterr().out
     assert "nothing known" in printed
     assert "fits 0 of 1 boards" in printed
+
+
+@pytest.mark.parametrize(
+    ("family", "ram", "change"),
+    [
+        ("stm32-f4-f7", 1 << 16, "1 MB of external flash"),
+        ("stm32-f4-f7", 0, "1 MB of external flash with --row-fed"),
+        ("nrf52", 1 << 16, None),
+    ],
+)
+def test_flash_outside_the_chip_is_named_where_the_board_can_map_it(
+    model: Path, tmp_path: Path, family: str, ram: int, change: str | None
+) -> None:
+    """`ram` 0: as much as the model needs when it is fed by rows."""
+    fed = bundle(model, "nrf52840dk", tmp_path / "b", row_fed=True).arena_bytes
+    board = load_board(write_board(tmp_path / "flash", ram or 1024 + fed, 32_800))
+    with_flash = replace(board, hardware=replace(board.hardware, family=family))
+    (found,) = fit_boards(model, [with_flash])
+    assert {short.kind for short in found.missing} == ({"flash"} if ram else {"ram", "flash"})
+    assert found.change == change
 
 
 def test_a_file_of_a_board_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,7 @@ from arenite_converters.calibration import SampleSet, read_samples, spread
 from support.builder import ModelBuilder
 
 
-def float_contract(
-    shape: tuple[int, ...] = (1, 8, 6, 3), normalisation: str | None = "symmetric"
-) -> Contract:
+def float_contract(shape: tuple[int, ...] = (1, 8, 6, 3), normalisation: str | None = "symmetric") -> Contract:
     builder = ModelBuilder()
     x = builder.tensor("x", shape, "float32")
     y = builder.tensor("y", shape, "float32")

@@ -122,9 +122,7 @@ def test_bundle_is_deterministic(arenite_command: Command, model: Path, tmp_path
     assert trees[0] == trees[1]
 
 
-def test_exact_arena_fits_and_one_byte_less_does_not(
-    arenite_command: Command, model: Path, tmp_path: Path
-) -> None:
+def test_exact_arena_fits_and_one_byte_less_does_not(arenite_command: Command, model: Path, tmp_path: Path) -> None:
     command = ["bundle", model, "--board", "host", "-o", tmp_path / "out"]
     need = int(str(answer(arenite_command(*command, "--json"))["arena_bytes"]))
     assert arenite_command(*command, "--arena-bytes", str(need)).returncode == 0
@@ -253,6 +251,31 @@ def test_energy_without_a_meter_says_so(here: Callable[..., str], model: Path, t
     assert "energy" in here("energy", model, "--duration", "0.2")
 
 
+def test_energy_side_by_side(here: Callable[..., str], model: Path, tmp_path: Path) -> None:
+    """Two engines in one report: the same stages, each with figures of its own, and their ratio in the table."""
+    pytest.importorskip("ai_edge_litert")
+    costs, page = tmp_path / "costs.toml", tmp_path / "energy.html"
+    costs.write_text('j_per_mac = 1e-9\nj_per_byte = 0\nidle_w = 1\nsource = "datasheet"\n')
+    words = ("energy", model, "--duration", "0.2", "--energy-model", costs, "--engine", "aot", "--against", "litert")
+    report = json.loads(here(*words, "--html", page, "--json"))
+    other = report["against"]
+    assert (report["engine"]["engine"], other["engine"]["engine"], other["against"]) == ("aot", "litert", None)
+    assert [stage["stage"] for stage in other["stages"]] == [stage["stage"] for stage in report["stages"]]
+    assert other["energy"]["energy_mj"] == pytest.approx(report["energy"]["energy_mj"])
+    assert "total, litert" in page.read_text(encoding="utf-8")
+    text = here(*words)
+    header, row = text.splitlines()[-2:]
+    assert header.split()[:4] == ["stage", "ms", "against", "ms"]
+    name, first_ms, against_ms, ratio = row.split()[:4]
+    assert name == "total"
+    assert float(ratio) == pytest.approx(float(first_ms) / float(against_ms), rel=0.5)
+
+
+def test_energy_against_an_engine_that_is_none(arenite_command: Command, model: Path) -> None:
+    done = arenite_command("energy", model, "--duration", "0.2", "--against", "warp")
+    assert done.returncode == 2 and "warp" in done.stderr and "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("command", [("bench", "--seconds", "3600"), ("energy", "--duration", "3600")])
 def test_page_that_cannot_be_written_is_told_first(
     arenite_command: Command, model: Path, tmp_path: Path, command: tuple[str, ...]
@@ -366,9 +389,7 @@ def test_interrupt_is_one_line(model: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "arenite", "bench", str(model), "--seconds", "60"]
     # A shell that starts the tests in the background makes its children ignore the signal.
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     time.sleep(4)
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=30)

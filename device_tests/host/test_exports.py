@@ -224,19 +224,46 @@ def test_a_camera_s_frame_becomes_what_the_session_makes_of_it(colours: Exported
     assert made == Preprocessor(contract.input)(Frame(np.frombuffer(frame, np.uint8), 16, 12, "RGB565")).tobytes()
 
 
-@pytest.mark.parametrize("compiler", ["riscv64-unknown-elf-gcc", "xtensa-lx106-elf-gcc", "arm-none-eabi-gcc"])
-def test_the_component_compiles_for_chips(colours: Exported, compiler: str, tmp_path: Path) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
-    machine = {"riscv64-unknown-elf-gcc": ["-march=rv32imc", "-mabi=ilp32", "-ffreestanding"]}.get(compiler, [])
-    board = {"riscv64-unknown-elf-gcc": "esp32c3", "xtensa-lx106-elf-gcc": "esp32"}.get(compiler, "rpi-pico")
-    model = next(colours.folder.parent.glob("*.tflite"))
-    bundle(model, board, tmp_path / "b", exports=["esp-idf"], vectors=0)
-    root = tmp_path / "b" / "exports" / "esp-idf"
-    freestanding = ["-isystem", str(SUPPORT.parents[1] / "firmware_templates/arenite_firmware/app/freestanding")]
+# Compiler and machine for each board. The Xtensa one is an ESP8266's: another ABI than the ESP32's.
+_RISCV = "riscv64-unknown-elf-gcc"
+CHIPS = {
+    "esp32": ("xtensa-lx106-elf-gcc",),
+    "esp32s3": ("xtensa-lx106-elf-gcc",),
+    "esp32c3": (_RISCV, "-march=rv32imc", "-mabi=ilp32"),
+    "esp32c6": (_RISCV, "-march=rv32imac", "-mabi=ilp32"),
+    "esp32p4": (_RISCV, "-march=rv32imafc", "-mabi=ilp32f"),
+    "rpi-pico": ("arm-none-eabi-gcc", "-mcpu=cortex-m0plus"),
+}
+
+
+@pytest.mark.parametrize("board", CHIPS)
+def test_the_component_compiles_for_chips(colours: Exported, board: str, tmp_path: Path) -> None:
+    _compile_component(next(colours.folder.parent.glob("*.tflite")), board, tmp_path)
+
+
+@pytest.mark.reference
+@pytest.mark.slow
+@pytest.mark.parametrize("board", [board for board in CHIPS if board.startswith("esp32")])
+@pytest.mark.parametrize(
+    "name", ["mlperf_tiny/kws_ref_model.tflite", "mobilenet_v2/tf2_mobilenet_v2_1.0_224_ptq.tflite"]
+)
+def test_trained_models_compile_for_the_esp32_family(
+    shared_data: Path, name: str, board: str, tmp_path: Path
+) -> None:
+    """MobileNetV2 with its input row by row, as the smallest of the chips takes it."""
+    _compile_component(shared_data / name, board, tmp_path, row_fed=name.startswith("mobilenet"))
+
+
+def _compile_component(model: Path, board: str, folder: Path, row_fed: bool = False) -> None:
+    if shutil.which(CHIPS[board][0]) is None:
+        pytest.skip(f"{CHIPS[board][0]} is not installed")
+    bundle(model, board, folder / "b", exports=["esp-idf"], row_fed=row_fed, vectors=0)
+    root = folder / "b" / "exports" / "esp-idf"
+    freestanding = SUPPORT.parents[1] / "firmware_templates/arenite_firmware/app/freestanding"
+    flags = ["-O2", "-std=c99", "-ffreestanding", *STRICT, "-isystem", freestanding]
+    includes = [f"-I{root / 'include'}", f"-I{root / 'src'}"]
     for source in sorted((root / "src").glob("*.c")):
-        command = [compiler, *machine, "-std=c99", *STRICT, *freestanding, f"-I{root / 'include'}", f"-I{root / 'src'}"]
-        call(*command, "-c", source, "-o", tmp_path / "x.o")
+        call(*CHIPS[board], *flags, *includes, "-c", source, "-o", folder / "x.o")
 
 
 # Manifests, by the tools that read them

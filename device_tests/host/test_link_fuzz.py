@@ -13,8 +13,9 @@ FRAMES = 5_000
 
 def test_the_device_survives_hostile_frames(tmp_path: Path) -> None:
     harness = LinkHarness(build_harness(tmp_path))
-    answered = fuzz_device(harness, FRAMES, seed=1)
+    answered, probes = fuzz_device(harness, FRAMES, seed=1)
     assert answered > FRAMES // 3  # four in ten are whole
+    assert probes > FRAMES // 5
     harness.close()
 
 

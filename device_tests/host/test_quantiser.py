@@ -69,8 +69,14 @@ def build(dead_channel: bool = False) -> bytes:
     weights = [constant("w1", 1, 3, 3, 8), constant("b1", 8)]
     options = "DepthwiseConv2DOptions"
     builder.operator(
-        "DEPTHWISE_CONV_2D", [x, *weights], [y], options=options, fusedActivationFunction=RELU, depthMultiplier=1,
-        padding=0, **window,
+        "DEPTHWISE_CONV_2D",
+        [x, *weights],
+        [y],
+        options=options,
+        fusedActivationFunction=RELU,
+        depthMultiplier=1,
+        padding=0,
+        **window,
     )
     x, y = y, tensor("pointwise", 1, half, half, 16)
     weights = [constant("w2", 16, 1, 1, 8), constant("b2", 16)]

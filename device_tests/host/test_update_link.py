@@ -80,7 +80,7 @@ def test_what_is_not_confirmed_is_rolled_back(board: LinkHarness) -> None:
     [
         (image_of(2, private_key=STRANGER), "not signed by the owner"),
         (image_of(2, board="other"), "for another board"),
-        (image_of(2, kind=Kind.MODEL), "replaces something else"),
+        (image_of(2, kind=Kind.MODEL), "no slots for a model alone"),
         (image_of(1), "not newer than what runs"),
         (image_of(2, size=16_000), "too large for the slot"),
     ],
@@ -136,7 +136,7 @@ def test_lost_replies_do_no_harm(board: LinkHarness) -> None:
 def test_malformed_requests_are_refused_and_random_ones_change_nothing_that_counts(board: LinkHarness) -> None:
     device = open_device(board)
     send_image(device, image_of(1))
-    for payload in (b"", b"\1", b"\1" + bytes(255), b"\2" + bytes(3), b"\3x", b"\6", b"\xff"):
+    for payload in (b"", b"\1", b"\1" + bytes(255), b"\2" + bytes(3), b"\3x", b"\6", b"\x26", b"\xff"):
         with pytest.raises(LinkError, match="refused `update`"):
             device.request(UPDATE, payload)
     rng = random.Random(4)

@@ -204,6 +204,56 @@ def test_power_may_fail_at_every_operation_of_an_update(
     assert (1, False, True) in seen, "a start on trial that was cut short is rolled back"
 
 
+def never_updated(code: UpdateCode, geometry: tuple[int, int] = (1024, 32)) -> Slots:
+    """Firmware with a model inside, whose slots for models were never erased."""
+    slots = code.slots(Flash(2 * SLOT_BYTES, *geometry), KEY, BOARD, Kind.MODEL, BUILD, has_own=True)
+    assert (slots.boot().slot, slots.boot().version) == (-1, 0)
+    return slots
+
+
+def test_a_first_model_is_on_trial_against_the_one_in_the_firmware(code: UpdateCode) -> None:
+    slots = never_updated(code)
+    image = image_of(2, kind=Kind.MODEL)
+    assert slots.install(slots.boot(), image) == "OK"
+    trial = slots.boot()
+    assert (trial.slot, trial.version, trial.on_trial) == (0, 2, True)
+    assert slots.begin(trial, image_of(3, kind=Kind.MODEL)) == "UNCONFIRMED"
+    for _ in range(2):
+        back = slots.boot()
+        assert (back.slot, back.version, back.confirmed, back.rolled_back) == (-1, 0, False, True)
+    update(slots, image_of(3, kind=Kind.MODEL))
+    assert (slots.boot().slot, slots.boot().version) == (0, 3)
+    update(slots, image_of(4, kind=Kind.MODEL))
+    assert (slots.boot().slot, slots.boot().version) == (1, 4)
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_power_may_fail_at_every_operation_of_a_first_model(
+    code: UpdateCode, geometry: tuple[int, int], manner: str
+) -> None:
+    """The model inside the firmware runs, or the new one, which may then be confirmed; the update can be done again."""
+    image = image_of(2, kind=Kind.MODEL)
+    slots = never_updated(code, geometry)
+    slots.flash.power_up()
+    update(slots, image)
+    total = slots.flash.operations
+    assert total > 700 // geometry[1]
+    seen = set()
+    for cut_at in range(total):
+        slots = never_updated(code, geometry)
+        slots.flash.power_up(cut_at, manner)
+        with pytest.raises(Cut):
+            update(slots, image)
+        slots.flash.power_up()
+        boot = slots.boot()
+        assert (boot.slot, boot.version) in ((-1, 0), (0, 2))
+        seen.add((boot.version, bool(boot.on_trial), bool(boot.rolled_back)))
+        _finish(slots, boot, image)
+    assert (0, False, False) in seen, "before the header is there, nothing has changed"
+    assert (0, False, True) in seen, "a start on trial that was cut short goes back to the firmware's own"
+
+
 def _finish(slots: Slots, boot: Any, image: bytes) -> None:
     """From wherever a cut left it, to version 2."""
     if boot.version == 2:

@@ -18,6 +18,7 @@ __all__ = [
     "concatenation",
     "expand_dims",
     "fully_connected",
+    "log_softmax",
     "pack",
     "quantize",
     "relu",
@@ -64,34 +65,32 @@ def concatenation(choices: Choices) -> GraphCase:
     shape = [choices.batch(), *(choices.integer(1, 7) for _ in range(choices.integer(0, 2))), choices.channels()]
     axis = choices.integer(1, len(shape) - 1)
     extents = [choices.integer(1, 9) for _ in range(choices.integer(2, 4))]
-    point, scale = choices.zero_point(), choices.real(0.004, 0.1)
+    dtype, point, grid = _moved_type(choices)
     builder = ModelBuilder()
     shapes = [(*shape[:axis], extent, *shape[axis + 1 :]) for extent in extents]
     out_shape = (*shape[:axis], sum(extents), *shape[axis + 1 :])
-    tensors = [
-        builder.tensor(f"x{i}", one, "int8", scales=[scale], zero_points=[point]) for i, one in enumerate(shapes)
-    ]
-    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    tensors = [builder.tensor(f"x{i}", one, dtype, **grid) for i, one in enumerate(shapes)]
+    y = builder.tensor("y", out_shape, dtype, **grid)
     given_axis = axis if choices.chance(50) else axis - len(shape)
     options = {"axis": given_axis, "fusedActivationFunction": 0}
     builder.operator("CONCATENATION", tensors, [y], version=2, options="ConcatenationOptions", **options)
-    text = f"CONCATENATION {shapes} along {given_axis}"
-    return case(choices, text, builder, [(t, one, "int8", point) for t, one in zip(tensors, shapes, strict=True)], y)
+    text = f"CONCATENATION {dtype} {shapes} along {given_axis}"
+    return case(choices, text, builder, [(t, one, dtype, point) for t, one in zip(tensors, shapes, strict=True)], y)
 
 
 def pack(choices: Choices) -> GraphCase:
     """PACK of one to four values along any axis behind the batch."""
     shape = (choices.batch(), *(choices.integer(1, 7) for _ in range(choices.integer(0, 1))), choices.channels())
     axis, count = choices.integer(1, len(shape)), choices.integer(1, 4)
-    scale, point = choices.real(0.004, 0.1), choices.zero_point()
+    dtype, point, grid = _moved_type(choices)
     builder = ModelBuilder()
-    tensors = [builder.tensor(f"x{i}", shape, "int8", scales=[scale], zero_points=[point]) for i in range(count)]
+    tensors = [builder.tensor(f"x{i}", shape, dtype, **grid) for i in range(count)]
     out_shape = (*shape[:axis], count, *shape[axis:])
-    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    y = builder.tensor("y", out_shape, dtype, **grid)
     given_axis = axis if choices.chance(50) else axis - len(out_shape)
     builder.operator("PACK", tensors, [y], options="PackOptions", axis=given_axis, valuesCount=count)
-    text = f"PACK {count} of {shape} along {given_axis}"
-    return case(choices, text, builder, [(t, shape, "int8", point) for t in tensors], y)
+    text = f"PACK {dtype} {count} of {shape} along {given_axis}"
+    return case(choices, text, builder, [(t, shape, dtype, point) for t in tensors], y)
 
 
 def unpack(choices: Choices) -> GraphCase:
@@ -122,6 +121,18 @@ def softmax(choices: Choices) -> GraphCase:
     y = builder.tensor("y", shape, "int8", scales=[1 / 256], zero_points=[-128])
     builder.operator("SOFTMAX", [x], [y], version=2, options="SoftmaxOptions", beta=beta)
     text = f"SOFTMAX {shape} scale {scale:.4g} zero point {point} beta {beta}"
+    return case(choices, text, builder, [(x, shape, "int8", point)], y)
+
+
+def log_softmax(choices: Choices) -> GraphCase:
+    """LOG_SOFTMAX over the last axis, up to some hundred channels, any input scale and zero point."""
+    shape = (*_small_shape(choices, choices.pick([2, 2, 3, 4]))[:-1], choices.channels(128))
+    scale, point = choices.real(1e-3, 1.0), choices.zero_point()
+    builder = ModelBuilder()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    y = builder.tensor("y", shape, "int8", scales=[1 / 16], zero_points=[127])
+    builder.operator("LOG_SOFTMAX", [x], [y], version=2)
+    text = f"LOG_SOFTMAX {shape} scale {scale:.4g} zero point {point}"
     return case(choices, text, builder, [(x, shape, "int8", point)], y)
 
 
@@ -186,14 +197,14 @@ def transpose(choices: Choices) -> GraphCase:
     rank = choices.pick([5, 4, 4, 4, 3, 2])
     shape = _small_shape(choices, rank)
     order = _permutation(choices, shape)
-    scale, point = choices.real(1e-3, 0.5), choices.zero_point()
+    dtype, point, grid = _moved_type(choices)
     builder = ModelBuilder()
-    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    x = builder.tensor("x", shape, dtype, **grid)
     axes = builder.tensor("perm", (rank,), "int32", data=np.array(order, np.int32))
     out_shape = [shape[axis] for axis in order]
-    y = builder.tensor("y", out_shape, "int8", scales=[scale], zero_points=[point])
+    y = builder.tensor("y", out_shape, dtype, **grid)
     builder.operator("TRANSPOSE", [x, axes], [y], version=2, options="TransposeOptions")
-    return case(choices, f"TRANSPOSE {shape} by {order}", builder, [(x, shape, "int8", point)], y)
+    return case(choices, f"TRANSPOSE {dtype} {shape} by {order}", builder, [(x, shape, dtype, point)], y)
 
 
 def quantize(choices: Choices) -> GraphCase:
@@ -246,6 +257,14 @@ def _positive_zero_point(choices: Choices) -> int:
     """Mostly below 127, above which no positive value exists."""
     point = choices.zero_point()
     return 0 if point == 127 and choices.chance(80) else point
+
+
+def _moved_type(choices: Choices) -> tuple[str, int, dict[str, Any]]:
+    """A type of elements that are only moved, its zero point, and the arguments of such a tensor."""
+    dtype = choices.pick(["int8", "int8", "int8", "int16", "float32"])
+    point = choices.zero_point() if dtype == "int8" else 0
+    integer: dict[str, Any] = {"scales": [choices.real(0.004, 0.1)], "zero_points": [point]}
+    return dtype, point, {} if dtype == "float32" else integer
 
 
 def _small_shape(choices: Choices, rank: int) -> tuple[int, ...]:

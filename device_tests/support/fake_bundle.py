@@ -15,6 +15,8 @@ MIRROR_SHA256 = bytes([0xEF]) + bytes(30) + bytes([0x99])
 SHA256 = bytes([0xAB, 1, 2, 3]) + bytes(27) + bytes([0xCD])
 A_BYTES, B_BYTES = 3000, 37
 ARENA_BYTES = 6104
+# Place and bytes of each tensor and of the counters of rows: what a run may write. The mirror's lie within the first.
+TENSOR_PLACES = ((0, A_BYTES), (3008, B_BYTES), (3056, A_BYTES), (6056, B_BYTES), (6096, 6))
 _WEIGHTS = [int(c) for c in "3141592653589793238462643383279502884"]
 _MODEL = Path(__file__).parent / "fake_model"
 _RUNTIME = Path(str(resources.files("arenite_firmware"))) / "runtime"

@@ -99,6 +99,8 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
     "MobileNetV2 0.35/96": _application("MobileNetV2", 96, 0.35),
     "MobileNetV1 1.0/224": _application("MobileNet", 224, 1.0),
     "MobileNetV1 0.25/96": _application("MobileNet", 96, 0.25),
+    "MobileNetV1 0.25/96, 2 classes": _application("MobileNet", 96, 0.25, classes=2),
+    "ResNet50/224": _application("ResNet50", 224),
     "MobileNetV3-small 1.0/224": _application("MobileNetV3Small", 224, include_preprocessing=False),
     "EfficientNetV2-B0/224": _application("EfficientNetV2B0", 224, include_preprocessing=False),
     "EfficientNet-Lite0": _efficientnet_lite0,

@@ -10,7 +10,7 @@ import numpy as np
 
 from support.builder import ModelBuilder
 from support.choices import Choices
-from support.graph_case import ACTIVATIONS, PADDINGS, GraphCase, MacQuantisation, Window, case, mac_quantisation
+from support.graph_case import ACTIVATIONS, LITERT, PADDINGS, GraphCase, MacQuantisation, Window, case, mac_quantisation
 
 __all__ = [
     "batch_matmul",
@@ -185,17 +185,115 @@ def batch_matmul(choices: Choices) -> GraphCase:
     return case(choices, text, builder, ends, y)
 
 
+def dilated_triple(choices: Choices) -> GraphCase:
+    """A dilated convolution as SPACE_TO_BATCH_ND, CONV_2D or DEPTHWISE_CONV_2D, and BATCH_TO_SPACE_ND."""
+    n, h, w = choices.pick([1, 1, 3]), choices.integer(2, 9), choices.integer(2, 9)
+    channels, is_depthwise, padding = choices.channels(17), choices.chance(40), choices.pick(["SAME", "VALID", "VALID"])
+    blocks, kernel = (choices.integer(1, 3), choices.integer(1, 3)), (choices.integer(1, 3), choices.integer(1, 3))
+    axes = [_divided(choices, *one, padding) for one in zip((h, w), blocks, kernel, strict=True)]
+    pads, crops = ([pair[side] for pair in axes] for side in (0, 1))
+    phases = [(e + sum(p)) // b for e, p, b in zip((h, w), pads, blocks, strict=True)]
+    window = Window(kernel, (1, 1), (1, 1), padding)
+    units = channels if is_depthwise else choices.channels(17)
+    net = _Net.draw(choices, "int8", kernel[0] * kernel[1] * (1 if is_depthwise else channels), units)
+    if net.q.bias is None:  # which LiteRT's convolutions do not take
+        net = replace(net, q=replace(net.q, bias=np.zeros(units, np.int32)))
+    count = n * blocks[0] * blocks[1]
+    made = window.output((phases[0], phases[1]))
+    out = (n, *(m * b - sum(c) for m, b, c in zip(made, blocks, crops, strict=True)), units)
+    x = net.input((n, h, w, channels))
+    inner, convolved, y = net.input((count, *phases, channels)), net.output((count, *made, units)), net.output(out)
+    block, *around = (
+        net.builder.tensor(name, np.shape(values), "int32", data=np.array(values, np.int32))
+        for name, values in (("blocks", blocks), ("pads", pads), ("crops", crops))
+    )
+    shape = (1, *kernel, units) if is_depthwise else (units, *kernel, channels)
+    operands = [inner, net.weights(shape, axis=3 if is_depthwise else 0), *net.bias("int32")]
+    kind, table = ("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions") if is_depthwise else ("CONV_2D", "Conv2DOptions")
+    options = {**_options(window, net.q), **({"depthMultiplier": 1} if is_depthwise else {})}
+    net.builder.operator("SPACE_TO_BATCH_ND", [x, block, around[0]], [inner])
+    net.builder.operator(kind, operands, [convolved], version=3, options=table, **options)
+    net.builder.operator("BATCH_TO_SPACE_ND", [convolved, block, around[1]], [y])
+    text = f"DILATED_TRIPLE {kind} {(n, h, w, channels)}->{out} k{kernel} {padding} blocks{blocks} {pads} {crops}"
+    return replace(net.case(text, x, (n, h, w, channels), y), authority=LITERT)
+
+
+def _divided(
+    choices: Choices, extent: int, block: int, kernel: int, padding: str
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Paddings and crops of an axis; the crops are what the paddings are too much, or less."""
+    before = choices.integer(0, 4)
+    behind = choices.integer(0, 2) * block
+    behind += -(extent + before + behind) % block
+    while padding == "VALID" and (extent + before + behind) // block < kernel:
+        behind += block
+    made = (extent + before + behind) // block - (kernel - 1 if padding == "VALID" else 0)
+    first = choices.integer(0, min(before, made * block - 1))
+    return (before, behind), (first, choices.integer(0, min(behind, made * block - 1 - first)))
+
+
+def conv_2d_f32(choices: Choices) -> GraphCase:
+    """CONV_2D of float32, in groups too, its bias there or not."""
+    shape, window = _map(choices)
+    groups = choices.pick([1, 1, 2, 3])
+    shape, units = (*shape[:3], groups * choices.integer(1, 6)), groups * choices.integer(1, 6)
+    weights = (units, *window.kernel, shape[3] // groups)
+    text = f"CONV_2D_F32 {shape}->{units} {groups} groups {window}"
+    return _conv_f32(choices, "CONV_2D", text, (shape, weights, units), window, {"options": "Conv2DOptions"})
+
+
+def depthwise_conv_2d_f32(choices: Choices) -> GraphCase:
+    """DEPTHWISE_CONV_2D of float32, with a channel multiplier."""
+    shape, window = _map(choices)
+    multiplier = choices.integer(1, 3)
+    units = shape[3] * multiplier
+    options = {"options": "DepthwiseConv2DOptions", "depthMultiplier": multiplier}
+    text = f"DEPTHWISE_CONV_2D_F32 {shape} x{multiplier} {window}"
+    return _conv_f32(choices, "DEPTHWISE_CONV_2D", text, (shape, (1, *window.kernel, units), units), window, options)
+
+
+def _conv_f32(
+    choices: Choices,
+    kind: str,
+    text: str,
+    shapes: tuple[tuple[int, ...], tuple[int, ...], int],
+    window: Window,
+    options: dict[str, Any],
+) -> GraphCase:
+    """A float island behind int8.
+
+    Args:
+        shapes: Of the input and the weights, and the output's channels.
+    """
+    (shape, weights, units), builder = shapes, ModelBuilder()
+    activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
+    scale, point = choices.real(0.01, 0.1), choices.zero_point()
+    x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])
+    real = builder.tensor("real", shape, "float32")
+    builder.operator("DEQUANTIZE", [x], [real], version=2, options="DequantizeOptions")
+    w = builder.tensor("w", weights, "float32", data=choices.bytes_of(weights, "float32"))
+    bias = builder.tensor("b", (units,), "float32", data=choices.bytes_of((units,), "float32"))
+    y = builder.tensor("y", (shape[0], *window.output((shape[1], shape[2])), units), "float32")
+    operands = [real, w, *([bias] if choices.chance(70) else [])]
+    builder.operator(kind, operands, [y], **_window_options(window, activation), **options)
+    return case(choices, f"{text} {activation}", builder, [(x, shape, "int8", point)], y)
+
+
 def _map(choices: Choices) -> tuple[tuple[int, int, int, int], Window]:
     shape = (choices.batch(), choices.integer(1, 9), choices.integer(1, 9), choices.channels(17))
     return shape, Window.draw(choices, shape[1:3], dilate=choices.chance(25))
 
 
 def _options(window: Window, q: MacQuantisation) -> dict[str, Any]:
+    return _window_options(window, q.activation)
+
+
+def _window_options(window: Window, activation: str) -> dict[str, Any]:
     return {
         "padding": PADDINGS[window.padding],
         "strideH": window.stride[0],
         "strideW": window.stride[1],
         "dilationHFactor": window.dilation[0],
         "dilationWFactor": window.dilation[1],
-        "fusedActivationFunction": ACTIVATIONS[q.activation],
+        "fusedActivationFunction": ACTIVATIONS[activation],
     }

@@ -37,11 +37,11 @@ static const uint8_t key[ED25519_KEY_BYTES] = {
 };
 static const update_flash_t device = {NULL, SECTOR_BYTES, WRITE_BYTES, read, erase, write};
 static const update_slots_t slots = {
-    &device, {key, "host", NULL, IMAGE_FIRMWARE, 0}, {0, SLOT_BYTES}, SLOT_BYTES};
+    &device, {key, "host", NULL, IMAGE_FIRMWARE, 0}, {0, SLOT_BYTES}, SLOT_BYTES, false};
 static update_boot_t running = {.slot = -1};
 
-const update_slots_t *board_update_slots(void) { return &slots; }
-update_boot_t *board_update_running(void) { return &running; }
+const update_slots_t *board_update_slots(image_kind_t kind) { return kind == IMAGE_FIRMWARE ? &slots : NULL; }
+update_boot_t *board_update_running(image_kind_t kind) { return kind == IMAGE_FIRMWARE ? &running : NULL; }
 
 void harness_restart(void);
 void harness_restart(void) { running = update_boot(&slots); }

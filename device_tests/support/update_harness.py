@@ -54,6 +54,7 @@ class _Slots(ctypes.Structure):
         ("rules", _Rules),
         ("start", ctypes.c_uint32 * SLOTS),
         ("slot_bytes", ctypes.c_uint32),
+        ("has_own", ctypes.c_bool),
     ]
 
 
@@ -147,16 +148,25 @@ class UpdateCode:
         self._library.update_boot.restype = Boot
         self._library.update_payload_limit.restype = ctypes.c_uint32
 
-    def slots(self, flash: Flash, key: bytes, board: str, kind: int, build: bytes | None = None) -> Slots:
+    def slots(
+        self, flash: Flash, key: bytes, board: str, kind: int, build: bytes | None = None, has_own: bool = False
+    ) -> Slots:
         """Two slots that fill a flash."""
-        return Slots(self._library, flash, key, board, kind, build)
+        return Slots(self._library, flash, key, board, kind, build, has_own)
 
 
 class Slots:
     """`update_slots_t`. Each call raises `Cut` when power failed during it."""
 
     def __init__(
-        self, library: ctypes.CDLL, flash: Flash, key: bytes, board: str, kind: int, build: bytes | None
+        self,
+        library: ctypes.CDLL,
+        flash: Flash,
+        key: bytes,
+        board: str,
+        kind: int,
+        build: bytes | None,
+        has_own: bool,
     ) -> None:
         self._library, self.flash = library, flash
         self._flash = _Flash(
@@ -166,7 +176,7 @@ class Slots:
         self.starts = (0, half)
         self._keep = (key, board.encode(), build)
         rules = _Rules(*self._keep, kind, 0)
-        self._slots = _Slots(ctypes.pointer(self._flash), rules, (ctypes.c_uint32 * SLOTS)(0, half), half)
+        self._slots = _Slots(ctypes.pointer(self._flash), rules, (ctypes.c_uint32 * SLOTS)(0, half), half, has_own)
         self.payload_limit = int(library.update_payload_limit(ctypes.byref(self._flash), half))
         self._install = ctypes.create_string_buffer(1024)
 

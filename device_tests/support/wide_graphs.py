@@ -17,6 +17,7 @@ from support.graph_case import ACTIVATIONS, LITERT, PADDINGS, TFLM, GraphCase, W
 __all__ = ["WIDE"]
 
 _OPTIONS = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions"}
+_EXTREMES = ("MAXIMUM", "MINIMUM")
 _COMPARISONS = {
     "EQUAL": "EqualOptions",
     "NOT_EQUAL": "NotEqualOptions",
@@ -42,17 +43,23 @@ def _curve_s16(choices: Choices, kind: str) -> GraphCase:
 def _arithmetic_s16(choices: Choices, kind: str) -> GraphCase:
     first, second = _broadcast(choices)
     scales = [choices.real(1e-5, 1e-3), choices.real(1e-5, 1e-3)]
+    if kind in _EXTREMES:
+        scales[1] = scales[0]
     typical = scales[0] * scales[1] * 2.0**14 if kind == "MUL" else math.hypot(*scales)
-    out_scale = float(np.float32(typical * choices.real(0.4, 1.5)))
+    if kind == "SQUARED_DIFFERENCE":
+        typical = max(scales) ** 2 * 2.0**16
+    out_scale = scales[0] if kind in _EXTREMES else float(np.float32(typical * choices.real(0.4, 1.5)))
     activation = choices.pick(["none", "none", "relu", "relu6", "relu_n1_to_1"])
     grids: list[dict[str, Any]] = [{"scales": [scale], "zero_points": [0]} for scale in (*scales, out_scale)]
     builder = ModelBuilder()
     a, b = (builder.tensor(n, s, "int16", **g) for n, s, g in zip("ab", (first, second), grids, strict=False))
     y = builder.tensor("y", np.broadcast_shapes(first, second), "int16", **grids[2])
-    options = {"options": _OPTIONS[kind], "fusedActivationFunction": ACTIVATIONS[activation]}
-    if kind != "MUL":
+    options: dict[str, Any] = {}
+    if kind in _OPTIONS:
+        options = {"options": _OPTIONS[kind], "fusedActivationFunction": ACTIVATIONS[activation]}
+    if kind in ("ADD", "SUB"):
         options["potScaleInt16"] = False
-    builder.operator(kind, [a, b], [y], version=4, **options)
+    builder.operator(kind, [a, b], [y], version=4 if kind in _OPTIONS else 2, **options)
     ends = [(a, first, "int16", 0), (b, second, "int16", 0)]
     return case(choices, f"{kind}_S16 {first} {second} {activation}", builder, ends, y)
 
@@ -218,7 +225,7 @@ def _curve_f32(choices: Choices, kind: str) -> GraphCase:
     options = softmax if kind == "SOFTMAX" else {}
     builder.operator(kind, [x], [y], **options)
     found = case(choices, f"{kind}_F32 {shape}", builder, [(x, shape, "float32", 0)], y)
-    return replace(found, ulps=0 if kind.startswith("RELU") else _LIBM_ULPS + (4 if kind == "SOFTMAX" else 0))
+    return replace(found, ulps=0 if kind.startswith("RELU") else _LIBM_ULPS + (4 if kind.endswith("SOFTMAX") else 0))
 
 
 def _fully_connected_f32(choices: Choices) -> GraphCase:
@@ -256,6 +263,7 @@ def _of(kind: str, make: Callable[[Choices, str], GraphCase]) -> Callable[[Choic
 WIDE: dict[str, Callable[[Choices], GraphCase]] = {
     **{f"{kind}_S16": _of(kind, _curve_s16) for kind in ("LOGISTIC", "TANH")},
     **{f"{kind}_S16": _of(kind, _arithmetic_s16) for kind in ("ADD", "SUB", "MUL")},
+    **{f"{kind}_S16": _of(kind, _arithmetic_s16) for kind in ("SQUARED_DIFFERENCE", *_EXTREMES)},
     **{f"{kind}_S16": _of(kind, _pool_s16) for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
     "REQUANTIZE": _requantize,
     "DEQUANTIZE": _dequantize,
@@ -265,6 +273,6 @@ WIDE: dict[str, Callable[[Choices], GraphCase]] = {
     "SELECT": _select,
     "SELECT_V2": _select_v2,
     **{f"{kind}_F32": _of(kind, _arithmetic_f32) for kind in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")},
-    **{f"{k}_F32": _of(k, _curve_f32) for k in ("LOGISTIC", "TANH", "SOFTMAX", "RELU", "RELU6")},
+    **{f"{k}_F32": _of(k, _curve_f32) for k in ("LOGISTIC", "TANH", "SOFTMAX", "LOG_SOFTMAX", "RELU", "RELU6")},
     "FULLY_CONNECTED_F32": _fully_connected_f32,
 }

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
     from arenite_codegen.estimate import Estimate
+    from arenite_codegen.model_slot import ModelSlotReport
     from arenite_converters import ConversionReport, ModelComparison
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -130,6 +131,7 @@ __all__ = [
     "bench",
     "boards",
     "build",
+    "build_model",
     "bundle",
     "compare",
     "compare_models",
@@ -370,6 +372,13 @@ def build(
     return build_bundle(Path(bundle_dir), toolchain, progress, optimise)
 
 
+def build_model(bundle_dir: Path | str, firmware_dir: Path | str, slot: int) -> ModelSlotReport:
+    """Link a bundle's model for a slot of a board; see `arenite_codegen.model_slot.build_model`."""
+    from arenite_codegen.model_slot import build_model as build_for_slot
+
+    return build_for_slot(Path(bundle_dir), Path(firmware_dir), slot)
+
+
 def verify(
     bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
 ) -> VerifyReport:
@@ -409,6 +418,7 @@ def bench(
     *,
     threads: int = 1,
     engine: str | None = None,
+    delegate: str | None = None,
     pictures: Sequence[PictureSource] = (),
     model_costs: EnergyModel | Path | str | None = None,
     **options: Any,
@@ -419,15 +429,23 @@ def bench(
         model: A file that `open` takes, or an open session.
         threads: Engine threads for a file.
         engine: What runs a file, as for `open`.
+        delegate: Its accelerator, as for `open`.
         pictures: Time the whole pipeline on these; without them the model alone.
         model_costs: Declared costs, or a TOML file of them, for a machine without a meter.
         options: See `arenite.benchmark.bench_session`.
     """
     from arenite.benchmark import bench_session
+
+    session = _opened(model, threads, engine, delegate)
+    return bench_session(session, pictures=pictures, model_costs=_costs(model_costs), **options)
+
+
+def _opened(model: Path | str | Session, threads: int, engine: str | None, delegate: str | None) -> Session:
     from arenite.session import Session
 
-    session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
-    return bench_session(session, pictures=pictures, model_costs=_costs(model_costs), **options)
+    if isinstance(model, Session):
+        return model
+    return open(model, threads=threads, engine=engine, delegate=delegate)
 
 
 def _costs(model_costs: EnergyModel | Path | str | None) -> EnergyModel | None:
@@ -483,25 +501,31 @@ def energy_of(
     *,
     threads: int = 1,
     engine: str | None = None,
+    delegate: str | None = None,
+    against: str | Session | None = None,
     pictures: Sequence[PictureSource] = (),
     model_costs: EnergyModel | Path | str | None = None,
     **options: Any,
 ) -> EnergyReport:
-    """Measure the energy of a model in this process, whole and stage by stage.
+    """Measure the energy of a model in this process, whole and stage by stage; on two processors, side by side.
 
     Args:
         model: A .tflite file, or an open session.
         threads: Engine threads for a file.
         engine: What runs a file, as for `open`.
+        delegate: Its accelerator, as for `open`.
+        against: What runs it for comparison: `ENGINE`, `ENGINE:DELEGATE` (`coreml:cpu`), or an open session.
         pictures: Measure the whole pipeline on these; without them the model alone.
         model_costs: Declared costs, or a TOML file of them, for a machine without a meter.
         options: See `arenite.energy_report.measure_energy`.
     """
     from arenite.energy_report import measure_energy
-    from arenite.session import Session
 
-    session = model if isinstance(model, Session) else open(model, threads=threads, engine=engine)
-    return measure_energy(session, pictures=pictures, model=_costs(model_costs), **options)
+    session = _opened(model, threads, engine, delegate)
+    if isinstance(against, str):
+        other, _, accelerator = against.partition(":")
+        against = open(session.path, threads=threads, engine=other, delegate=accelerator or None)
+    return measure_energy(session, against=against, pictures=pictures, model=_costs(model_costs), **options)
 
 
 def inspect(model: Path | str, picture: Path | str | None = None) -> InspectReport:

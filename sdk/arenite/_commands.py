@@ -211,6 +211,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         app=arguments.app,
         baud=arguments.baud,
         slot=arguments.slot,
+        model_slots=arguments.model_slots,
         update_key=_update_key(arguments.update_key),
         force=arguments.force,
         progress=_progress(),
@@ -244,9 +245,18 @@ def _update_key(path: str | None) -> bytes | None:
 
 
 def build(arguments: argparse.Namespace) -> int:
-    """`arenite build DIR`."""
+    """`arenite build DIR`; with --model-for its model alone, for a slot."""
+    if arguments.model_for is not None:
+        return _build_model(arguments)
     report = arenite.build(arguments.bundle, arguments.toolchain, optimise=arguments.optimize, progress=_progress())
     return _show(arguments, report, _text.build)
+
+
+def _build_model(arguments: argparse.Namespace) -> int:
+    if arguments.slot is None:
+        raise UsageError("--slot must be given with --model-for", cure="Give 0 or 1: `arenite update state` says which")
+    report = arenite.build_model(arguments.bundle, arguments.model_for, arguments.slot)
+    return _show(arguments, report, _text.model_slot)
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -286,6 +296,8 @@ def flash(arguments: argparse.Namespace) -> int:
         stub=not arguments.no_stub,
         dry_run=arguments.dry_run,
         check=not arguments.no_verify,
+        verify_on=arguments.verify_on,
+        image=None if arguments.image is None else Path(arguments.image).read_bytes(),
         progress=_progress(),
         **_chosen(arguments, "baud"),
     )
@@ -348,7 +360,8 @@ def update_state(arguments: argparse.Namespace) -> int:
     from arenite.device import open_device, updating
 
     with open_device(arguments.port) as device:
-        return _show(arguments, updating.read_state(device), _text.update_state)
+        state = updating.read_state(device, updating.Kind[arguments.kind.upper()])
+    return _show(arguments, state, _text.update_state)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -360,6 +373,7 @@ def bench(arguments: argparse.Namespace) -> int:
         arguments.model,
         threads=arguments.threads,
         engine=arguments.engine,
+        delegate=arguments.delegate,
         pictures=_pictures(arguments.picture, "benchmark"),
         scenario=arguments.scenario,
         min_duration_s=arguments.seconds,
@@ -410,6 +424,8 @@ def energy(arguments: argparse.Namespace) -> int:
         arguments.model,
         threads=arguments.threads,
         engine=arguments.engine,
+        delegate=arguments.delegate,
+        against=arguments.against,
         pictures=_pictures(arguments.picture, "energy"),
         source=arguments.meter,
         model_costs=arguments.energy_model,

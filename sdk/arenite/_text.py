@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
     from arenite_codegen.estimate import Estimate
+    from arenite_codegen.model_slot import ModelSlotReport
     from arenite_converters import ConversionReport, ModelComparison, Quantisation, QuantiseOptions
     from arenite_converters.contract_edit import ContractEdit
     from arenite_converters.coreml import CoreMlReport
@@ -349,20 +350,24 @@ def added_board(report: AddedBoard) -> list[str]:
 
 def board_fits(report: FitReport) -> list[str]:
     """What `arenite fit` prints."""
-    head = ("board", "fits", "arena", "weights", "ms", "what is missing", "what would fit")
+    head = ("board", "fits", "arena", "weights", "ms", "mJ", "what is missing", "what would fit")
     rows: list[tuple[str, ...]] = [head]
     for board in report.boards:
         missing = "; ".join(f"{short.region} lacks {short.missing_bytes:,}" for short in board.missing)
-        time = f"{board.latency_ms:,.{2 if board.latency_ms < 10 else 0}f}"
+        costs = (_cost(board.latency_ms), "" if board.energy_mj is None else _cost(board.energy_mj))
         change = "" if board.fits else board.change or "nothing known"
         sizes = (f"{board.arena_bytes:,}", f"{board.weights_bytes:,}")
-        rows.append((printable(board.board), "yes" if board.fits else "no", *sizes, time, missing, change))
+        rows.append((printable(board.board), "yes" if board.fits else "no", *sizes, *costs, missing, change))
     count = sum(board.fits for board in report.boards)
     return [
         f"{printable(report.model)}: {report.macs:,} multiply-accumulates",
-        *table(rows, frozenset({2, 3, 4})),
-        f"fits {count} of {len(report.boards)} boards; bytes; time of an inference {report.latency_source}",
+        *table(rows, frozenset({2, 3, 4, 5})),
+        f"fits {count} of {len(report.boards)} boards; bytes; time and energy of an inference {report.latency_source}",
     ]
+
+
+def _cost(value: float) -> str:
+    return f"{value:,.{2 if value < 10 else 0}f}"
 
 
 def _binary(count: int) -> str:
@@ -456,6 +461,16 @@ def estimation(report: Estimate) -> list[str]:
         if known.clock_mhz * 10**6 != report.clock_hz:
             lines.append(f"           in proportion {report.published_at_clock_ms:,.4g} ms at this clock")
     return lines
+
+
+def model_slot(report: ModelSlotReport) -> list[str]:
+    """What `arenite build --model-for` prints."""
+    return [
+        f"model      {printable(report.elf)}",
+        f"slot       {report.slot}, at {report.address:#x}",
+        f"payload    {report.payload_bytes:,} bytes, the slot has room for {report.payload_limit_bytes:,}",
+        f"firmware   build {report.firmware_digest[:16]}: only a board with this one takes it",
+    ]
 
 
 def update_key(made: Mapping[str, Any]) -> list[str]:
@@ -594,7 +609,24 @@ def energy(report: EnergyReport) -> list[str]:
     for row in report.stages:
         share = "" if row.share is None else f"{row.share:.0%}"
         rows.append((row.stage, _ms(row.time_ms), *_millijoules(row.energy), share, row.energy.tag))
-    return lines + table(rows, frozenset(range(1, len(head) - 1)))
+    lines += table(rows, frozenset(range(1, len(head) - 1)))
+    return lines if report.against is None else [*lines, *_side_by_side(report, report.against)]
+
+
+def _side_by_side(report: EnergyReport, other: EnergyReport) -> list[str]:
+    """Both columns of time and energy, and what the first takes of the second."""
+    names = [f"{e.engine.engine} ({', '.join(p.where for p in e.engine.placements)})" for e in (report, other)]
+    rows: list[tuple[str, ...]] = [("stage", "ms", "against ms", "ratio", "mJ", "against mJ", "ratio", "")]
+    for a, b in zip(report.stages, other.stages, strict=True):
+        joules = (a.energy.energy_mj, b.energy.energy_mj)
+        tag = a.energy.tag if a.energy.tag == b.energy.tag else f"{a.energy.tag}, {b.energy.tag}"
+        cells = (_ms(a.time_ms), _ms(b.time_ms), _ratio(a.time_ms, b.time_ms))
+        rows.append((a.stage, *cells, _millijoules(a.energy)[0], _millijoules(b.energy)[0], _ratio(*joules), tag))
+    return [printable(f"{names[0]} against {names[1]}:"), *table(rows, frozenset(range(1, 7)))]
+
+
+def _ratio(value: float | None, against: float | None) -> str:
+    return f"{value / against:.2f}" if value is not None and against else "-"
 
 
 def _millijoules(energy: Energy) -> tuple[str, str]:

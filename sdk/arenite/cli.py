@@ -419,7 +419,9 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--app", default="link", metavar="NAME", help=application)
     slot = "firmware for slot 0 or 1 of a board with slots for updates, and the loader"
     parser.add_argument("--slot", type=int, choices=(0, 1), metavar="N", help=slot)
-    key = "public key of who may sign updates, for --slot"
+    models = "the model may be replaced alone, in the board's slots for models"
+    parser.add_argument("--model-slots", action="store_true", help=models)
+    key = "public key of who may sign updates, for --slot and --model-slots"
     parser.add_argument("--update-key", metavar="FILE", help=key)
     baud = "of the serial port (default: the board's, or what MLPerf Tiny says)"
     parser.add_argument("--baud", type=_positive, metavar="N", help=baud)
@@ -435,6 +437,9 @@ def _add_build(commands: Any) -> None:
         choices=_OPTIMISE,
         help="how kernels and executor are compiled (default: what the bundle was made for)",
     )
+    model_for = "link the bundle's model alone, for a slot of a board with this firmware: a built bundle"
+    parser.add_argument("--model-for", metavar="FIRMWARE", help=model_for)
+    parser.add_argument("--slot", type=int, choices=(0, 1), metavar="N", help="which slot, for --model-for")
 
 
 def _add_verify(commands: Any) -> None:
@@ -502,6 +507,10 @@ def _add_flash(commands: Any) -> None:
     parser.add_argument("--no-reset", action="store_true", help=reset)
     parser.add_argument("--no-stub", action="store_true", help="ESP32: only the loader in ROM, nothing in RAM")
     parser.add_argument("--no-verify", action="store_true", help="do not run the golden vectors afterwards")
+    answers = "where the firmware answers, if that is another port: of a UF2 board its serial port"
+    parser.add_argument("--verify-on", metavar="PORT", help=answers)
+    image = "signed image of a bundle that is for a slot; the loader is flashed before it"
+    parser.add_argument("--image", metavar="FILE", help=image)
 
 
 def _add_update(commands: Any) -> None:
@@ -511,7 +520,7 @@ def _add_update(commands: Any) -> None:
     make = _command(actions, "keygen", "Make a key pair; its public half goes into the firmware.", "update_keygen")
     make.add_argument("key", metavar="FILE", help="the PEM file to write; keep it secret and do not lose it")
     sign = _command(actions, "sign", "Make a signed image.", "update_sign")
-    payload = "a built bundle for a slot, or a file of the bytes that lie behind the header"
+    payload = "a bundle that was built for a slot, or a file of the bytes that lie behind the header"
     sign.add_argument("payload", metavar="PAYLOAD", help=payload)
     sign.add_argument("--key", required=True, metavar="FILE", help="private key")
     sign.add_argument("--board", metavar="NAME", help="the board it is for; a bundle knows it")
@@ -533,6 +542,8 @@ def _add_update(commands: Any) -> None:
     send.add_argument("--no-confirm", action="store_true", help=trial)
     state = _command(actions, "state", "Say what the board's slots hold.", "update_state")
     state.add_argument("--port", required=True, metavar="PORT", help="serial port")
+    _add_choice(state, "--kind", ("firmware", "model"), "which slots (default: firmware)")
+    state.set_defaults(kind="firmware")
 
 
 def _address(text: str) -> int:
@@ -565,6 +576,8 @@ def _add_bench(commands: Any) -> None:
 def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="engine threads (default: 1)")
     _add_choice(parser, "--engine", tuple(ENGINES), "what runs the model (default: the first that is installed)")
+    delegate = "its accelerator: coreml: ane, gpu, cpu; onnxruntime: cuda, tensorrt, qnn; litert: a delegate's library"
+    parser.add_argument("--delegate", metavar="NAME", help=delegate)
 
 
 def _add_meter_options(parser: argparse.ArgumentParser) -> None:
@@ -607,6 +620,8 @@ def _add_energy(commands: Any) -> None:
         "--duration", type=_seconds, default=10.0, metavar="S", help="measure S seconds, idle apart (default: 10)"
     )
     parser.add_argument("--battery-wh", type=float, metavar="WH", help="say how many inferences such a battery gives")
+    against = "measure the same there next and show both side by side (--engine coreml --delegate ane, coreml:cpu)"
+    parser.add_argument("--against", metavar="ENGINE[:DELEGATE]", help=against)
     parser.add_argument("--html", metavar="FILE", help="write the report as a page")
     _add_engine_options(parser)
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from arenite.errors import ModelError, OutputError, ToolchainError
+from arenite.graph import CONTRACT_METADATA, Graph, Operator, Quantisation, Tensor
 from arenite.host_model import HostModel
-from arenite.tflite_graph import CONTRACT_METADATA, Graph, Operator, Quantisation, Tensor, parse_graph, read_graph
 
 __all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled"]
 
@@ -70,13 +70,20 @@ def read_compiled(path: Path | str) -> Graph:
     try:
         content = Path(path).read_bytes()
     except OSError:
-        return read_graph(path)  # which says what is wrong
+        return _read_anew(path)  # which says what is wrong
     sha256 = hashlib.sha256(content).hexdigest()
     try:
         about = _about(_place(sha256))
         return _graph_of(json.loads(about["graph"]), str(path), sha256)
     except _DAMAGED:
-        return parse_graph(content, str(path))
+        return _read_anew(path)
+
+
+def _read_anew(path: Path | str) -> Graph:
+    # The reader is not loaded for a model that was compiled before.
+    from arenite.tflite_graph import read_graph
+
+    return read_graph(path)
 
 
 def host_library(graph: Graph) -> HostLibrary:

@@ -25,13 +25,13 @@ import numpy as np
 from arenite._fields import wrong
 from arenite.boxes import Boxes
 from arenite.errors import ContractError
-from arenite.tflite_graph import CONTRACT_METADATA, Graph, Tensor
+from arenite.graph import CONTRACT_METADATA, Graph, Tensor
+from arenite.model_file import COREML_SUFFIXES, read_model
 
 __all__ = [
     "CLASS_MEANINGS",
     "COLOURS",
     "CONTRACT_METADATA",
-    "COREML_SUFFIXES",
     "CROPS",
     "Calibration",
     "Contract",
@@ -56,7 +56,6 @@ __all__ = [
 
 FORMAT = 1
 GOLDEN_METADATA = "ARENITE_GOLDEN"
-COREML_SUFFIXES = (".mlmodel", ".mlpackage")
 
 COLOURS = ("RGB", "BGR", "GREY")
 FILTERS = ("bicubic", "bilinear", "box", "hamming", "lanczos", "nearest")
@@ -371,8 +370,6 @@ def read_contract(path: Path | str) -> Contract | None:
 
         text = coreml_metadata(path).get(CONTRACT_METADATA)
         return None if text is None else Contract.from_json(text, str(path))
-    from arenite.model_file import read_model
-
     return contract_of(read_model(path))
 
 

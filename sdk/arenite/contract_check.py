@@ -13,7 +13,6 @@ import numpy as np
 from arenite._contract_reader import read_contract_text
 from arenite.contract import (
     CONTRACT_METADATA,
-    COREML_SUFFIXES,
     Contract,
     InputSpec,
     contract_json,
@@ -23,7 +22,7 @@ from arenite.contract import (
 from arenite.coreml_package import coreml_metadata
 from arenite.errors import AreniteError, ContractError
 from arenite.golden import GoldenVectors, golden_of
-from arenite.model_file import read_model
+from arenite.model_file import COREML_SUFFIXES, read_model
 from arenite.preprocess import Preprocessor, quantise
 from arenite.reference import reference_available, reference_name, reference_outputs
 from arenite.tflite_graph import Graph

@@ -57,6 +57,7 @@ class EnergyReport:
         energy: Of one inference, as in `total`.
         battery_wh: What was asked for.
         battery_inferences: How many inferences it gives; None when not known.
+        against: The same by the other engine or delegate that was asked for, measured right after with the same meter.
     """
 
     model_sha256: str
@@ -67,6 +68,7 @@ class EnergyReport:
     energy: Energy
     battery_wh: float | None
     battery_inferences: float | None
+    against: EnergyReport | None = None
 
 
 def open_recording(source: str | None, idle_s: float | None = None, fallback: Energy | None = None) -> Recording:
@@ -83,9 +85,10 @@ def measure_energy(
     model: EnergyModel | None = None,
     duration_s: float = 10.0,
     battery_wh: float | None = None,
+    against: Session | None = None,
     progress: Progress | None = None,
 ) -> EnergyReport:
-    """Measure a session's energy.
+    """Measure a session's energy, or that of two sessions side by side.
 
     Args:
         session: What to measure.
@@ -94,6 +97,8 @@ def measure_energy(
         model: Declared costs, for a machine without a meter.
         duration_s: Of all measurements together, idle apart.
         battery_wh: Capacity of a battery, in watt-hours.
+        against: A session of the same model elsewhere (another engine, another delegate): measured next, as long, with
+            the same meter.
         progress: Where to report.
 
     Raises:
@@ -102,11 +107,28 @@ def measure_energy(
     """
     if not 0 < duration_s <= 3600 or (battery_wh is not None and not 0 < battery_wh < 1e9):
         raise UsageError("the duration must be within 0..3600 s and the battery above 0 Wh")
+    first, *others = (
+        _measured(each, pictures, source, model, duration_s, battery_wh, progress or Progress())
+        for each in (session, against)
+        if each is not None
+    )
+    return replace(first, against=others[0]) if others else first
+
+
+def _measured(
+    session: Session,
+    pictures: Sequence[PictureSource],
+    source: str | None,
+    model: EnergyModel | None,
+    duration_s: float,
+    battery_wh: float | None,
+    progress: Progress,
+) -> EnergyReport:
     modelled = None if model is None else declared_energy(session, model, with_stages=False)
     loops = _loops(session, pictures)
     for query in loops.values():
         query(0)
-    with (progress or Progress()).step("energy", len(loops)) as step, open_recording(source) as recording:
+    with progress.step("energy", len(loops)) as step, open_recording(source) as recording:
         sections = {}
         for name, query in loops.items():
             # The pipeline gets half of the time, the stages share the rest.

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arenite.contract import COREML_SUFFIXES
-from arenite.tflite_graph import Graph, read_graph
+from arenite.graph import Graph
 
-__all__ = ["read_model"]
+__all__ = ["COREML_SUFFIXES", "read_model"]
+
+COREML_SUFFIXES = (".mlmodel", ".mlpackage")
 
 
 def read_model(path: Path | str, engine: str | None = None) -> Graph:
@@ -35,4 +36,6 @@ def read_model(path: Path | str, engine: str | None = None) -> Graph:
         from arenite.compiled import read_compiled
 
         return read_compiled(path)
+    from arenite.tflite_graph import read_graph
+
     return read_graph(path)

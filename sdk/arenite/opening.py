@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from arenite.cold_start import Timeline, lock_memory, pin_to_cpus
 from arenite.engines import Engine, EngineOptions, Refusal, invoke, open_engine, refuse
 from arenite.errors import UsageError
+from arenite.graph import CONTRACT_METADATA, Graph
 from arenite.model_file import read_model
 from arenite.session import Session
-from arenite.tflite_graph import CONTRACT_METADATA, Graph
 
 if TYPE_CHECKING:
     from arenite.contract import Contract

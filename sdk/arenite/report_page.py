@@ -11,7 +11,7 @@ import numpy as np
 from arenite.benchmark import BenchReport
 from arenite.charts import Bar, bars, histogram, series
 from arenite.energy import Energy
-from arenite.energy_report import EnergyReport
+from arenite.energy_report import EnergyReport, StageEnergy
 from arenite.machine import Machine
 from arenite.page import facts, note, page
 
@@ -66,25 +66,31 @@ def _energy(report: EnergyReport) -> Iterator[tuple[str, str]]:
         count = report.battery_inferences
         figures[f"Battery of {report.battery_wh:g} Wh"] = "unknown" if count is None else f"{count:,.0f} inferences"
     yield "Energy", facts(figures)
-    times = [
-        Bar(row.stage, row.time_ms, f"{row.time_ms:.3f} ms", kind=_kind(row.stage)) for row in report.stages
-    ]
+    if report.against is not None:
+        yield f"Against {report.against.engine.engine}", facts({"Energy of an inference": str(report.against.energy)})
+    rows = list(_stages_by_name(report))
+    times = [Bar(name, row.time_ms, f"{row.time_ms:.3f} ms", kind=_kind(row.stage)) for name, row in rows]
     yield "Time of a stage, mean", bars(times)
-    known = [row for row in report.stages if row.energy.energy_mj is not None]
-    missing = [row.stage for row in report.stages if row.energy.energy_mj is None]
-    rows = [
-        Bar(
-            row.stage,
-            row.energy.energy_mj or 0.0,
-            f"{_at_least(row.energy)}{row.energy.energy_mj:.4g} mJ, {row.energy.tag}",
-            row.energy.interval_mj,
-            _kind(row.stage),
-        )
-        for row in known
-    ]
+    known = [_energy_bar(name, row) for name, row in rows if row.energy.energy_mj is not None]
+    missing = [name for name, row in rows if row.energy.energy_mj is None]
     unknown = note(f"Unknown: {', '.join(missing)}.") if missing else ""
-    yield "Energy of a stage", (bars(rows) if rows else "") + unknown
+    yield "Energy of a stage", (bars(known) if known else "") + unknown
     yield "Machine", facts(_machine(report.machine))
+
+
+def _stages_by_name(report: EnergyReport) -> Iterator[tuple[str, StageEnergy]]:
+    """Each stage; with a second engine each twice, one below the other."""
+    other = report.against
+    for i, row in enumerate(report.stages):
+        yield row.stage, row
+        if other is not None:
+            yield f"{row.stage}, {other.engine.engine}", other.stages[i]
+
+
+def _energy_bar(name: str, row: StageEnergy) -> Bar:
+    energy = row.energy
+    text = f"{_at_least(energy)}{energy.energy_mj:.4g} mJ, {energy.tag}"
+    return Bar(name, energy.energy_mj or 0.0, text, energy.interval_mj, _kind(row.stage))
 
 
 def _figures(report: BenchReport) -> Mapping[str, str]:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from arenite.cold_start import ColdStart
 from arenite.engines import Engine, EngineReport, invoke
 from arenite.errors import ConcurrentUseError, ContractError, UsageError
+from arenite.graph import Graph
 from arenite.output_view import OutputView, why_unreadable
-from arenite.tflite_graph import Graph
 
 if TYPE_CHECKING:
     from arenite.contract import Contract

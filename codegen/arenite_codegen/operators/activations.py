@@ -14,7 +14,6 @@ import numpy as np
 
 from arenite_codegen.curves import hard_swish_16, inverse_square_root, logistic_q0, tanh_q0
 from arenite_codegen.network import Layer
-from arenite_codegen.operators import curve_16
 from arenite_codegen.operators.base import Context, multiplier, quantisation, refuse, same_quantisation
 from arenite_codegen.operators.lookup import table_layer, table_of
 from arenite_codegen.rounding import (
@@ -24,6 +23,7 @@ from arenite_codegen.rounding import (
 )
 
 __all__ = [
+    "leaky_slopes",
     "lower_abs",
     "lower_elu",
     "lower_exp",
@@ -44,16 +44,12 @@ _MOST_16 = (1 << 15) - 1
 
 def lower_logistic(context: Context) -> Layer:
     """The output's scale is 1/256 and its zero point -128, whatever the file's scale says: the reference's rule."""
-    if context.input(0).dtype == "int16":
-        return curve_16.lower_logistic(context)
     _check_grid(context, 1 / 256, -128)
     return table_layer(context, table_of(context, _curve(context, logistic_q0, 8, -128)))
 
 
 def lower_tanh(context: Context) -> Layer:
     """The output's scale is 1/128 and its zero point 0."""
-    if context.input(0).dtype == "int16":
-        return curve_16.lower_tanh(context)
     _check_grid(context, 1 / 128, 0)
     return table_layer(context, table_of(context, _curve(context, tanh_q0, 7, 0)))
 
@@ -107,8 +103,20 @@ def _multiplier_16(context: Context, real: float) -> tuple[int, int]:
 
 
 def lower_leaky_relu(context: Context) -> Layer:
-    """Negative values times alpha. Source: CalculateOpDataLeakyRelu."""
+    """Negative values times alpha."""
     quant_in, quant_out = quantisation(context, context.input(0)), quantisation(context, context.output)
+    above, below = leaky_slopes(context)
+
+    def answer(byte: int) -> int:
+        value = byte - quant_in.zero_point
+        return multiply_by_quantised_multiplier(value, *(above if value >= 0 else below)) + quant_out.zero_point
+
+    return table_layer(context, table_of(context, answer))
+
+
+def leaky_slopes(context: Context, dtypes: tuple[str, ...] = ("int8",)) -> tuple[tuple[int, int], tuple[int, int]]:
+    """LEAKY_RELU's (multiplier, shift) above and below zero. Source: CalculateOpDataLeakyRelu."""
+    quant_in, quant_out = (quantisation(context, t, dtypes) for t in (context.input(0), context.output))
     alpha = np.float32(context.operator.attributes["alpha"])
     if not np.isfinite(alpha):
         raise refuse(context, f"its alpha is {alpha}")
@@ -116,13 +124,7 @@ def lower_leaky_relu(context: Context) -> Layer:
     slope = float(quant_in.scale) * float(alpha) / float(quant_out.scale)
     factor, shift = multiplier(context, abs(slope), "negative side's")
     # The reference rounds a negative multiplier by adding a half and cutting off, one step short of its magnitude.
-    below = (1 - factor if slope < 0 else factor), shift
-
-    def answer(byte: int) -> int:
-        value = byte - quant_in.zero_point
-        return multiply_by_quantised_multiplier(value, *(above if value >= 0 else below)) + quant_out.zero_point
-
-    return table_layer(context, table_of(context, answer))
+    return above, ((1 - factor if slope < 0 else factor), shift)
 
 
 def lower_abs(context: Context) -> Layer:
@@ -170,11 +172,12 @@ def lower_rsqrt(context: Context) -> Layer:
 def _float_layer(context: Context, function: Callable[[float], float]) -> Layer:
     """A function of real numbers, to the nearest byte in float32, half away from zero."""
     quant_in, quant_out = quantisation(context, context.input(0)), quantisation(context, context.output)
-    inverse = np.float32(1) / quant_out.scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        inverse = np.float32(1) / quant_out.scale
 
     def answer(byte: int) -> int:
-        real = np.float32(quant_in.scale * np.float32(byte - quant_in.zero_point))
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            real = np.float32(quant_in.scale * np.float32(byte - quant_in.zero_point))
             scaled = float(np.float32(function(float(real))) * inverse)
         # Beyond 512 steps the answer is at a rail whatever the number.
         steps = math.copysign(math.floor(min(512.0, abs(scaled)) + 0.5), scaled)
@@ -203,8 +206,9 @@ def lower_sqrt(context: Context) -> Layer:
     quant_in, quant_out = quantisation(context, context.input(0)), quantisation(context, context.output)
 
     def answer(byte: int) -> int:
-        real = np.float32(quant_in.scale * np.float32(max(0, byte - quant_in.zero_point)))
-        return int(min(512.0, float(np.sqrt(real) / quant_out.scale))) + quant_out.zero_point
+        with np.errstate(over="ignore", invalid="ignore"):
+            real = np.float32(quant_in.scale * np.float32(max(0, byte - quant_in.zero_point)))
+            return int(min(512.0, float(np.sqrt(real) / quant_out.scale))) + quant_out.zero_point
 
     return table_layer(context, table_of(context, answer))
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from arenite.tflite_graph import Quantisation
 from arenite_codegen.network import Layer
 from arenite_codegen.operators.base import (
@@ -33,35 +31,33 @@ __all__ = [
 # Bits by which sums are finer than twice the larger input's scale, and squares of differences than its square.
 _SUM_BITS, _DIFFERENCE_BITS = 20, 7
 _SUM_BITS_16 = 15
-_OF_INT16 = ("add_s8", "sub_s8", "mul_s8")
+_OF_INT16 = ("add_s8", "sub_s8", "mul_s8", "maximum_s8", "minimum_s8", "squared_difference_s8")
 _MAX_DIV_SHIFT = 22
+_DTYPES = ("int8", "int16")
 
 Scales = tuple[float, float, float]
 
 
 def lower_add(context: Context) -> Layer:
-    """Both sides times 2^20, each brought to twice the larger scale, added, rounded once. All scales in double."""
-    a, b, out = _scales(context)
-    twice = 2.0 * max(a, b)
-    return _sum_layer(context, "add_s8", (a / twice, b / twice, twice / ((1 << _sum_bits(context)) * out)))
+    """Both sides on a grid finer than twice the larger scale, added, rounded once. All scales in double."""
+    return _sum_layer(context, "add_s8")
 
 
 def lower_sub(context: Context) -> Layer:
-    """As ADD, but the reference divides the scales in float32."""
-    a, b, out = (np.float32(scale) for scale in _scales(context))
-    twice = np.float32(2) * max(a, b)
-    scales = (float(a / twice), float(b / twice), float(twice / (np.float32(1 << _sum_bits(context)) * out)))
-    return _sum_layer(context, "sub_s8", scales)
+    """As ADD, the second side taken away."""
+    return _sum_layer(context, "sub_s8")
 
 
 def _sum_bits(context: Context) -> int:
     return _SUM_BITS_16 if context.output.dtype == "int16" else _SUM_BITS
 
 
-def _sum_layer(context: Context, kernel: str, scales: Scales) -> Layer:
+def _sum_layer(context: Context, kernel: str) -> Layer:
+    a, b, out = _scales(context)
+    twice, bits = 2.0 * max(a, b), _sum_bits(context)
+    scales = (a / twice, b / twice, twice / ((1 << bits) * out))
     if scales[2] >= 1.0:
-        limit = f"2^-{_sum_bits(context)}"
-        raise refuse(context, f"its output scale is below {limit} of its inputs', the reference's limit")
+        raise refuse(context, f"its output scale is below 2^-{bits} of its inputs', the reference's limit")
     left, right, output = (multiplier(context, real, "sum's") for real in scales)
     parameters = {
         "a_multiplier": left[0],
@@ -110,11 +106,12 @@ def _requantised_layer(context: Context, kernel: str, real: float) -> Layer:
 
 
 def lower_squared_difference(context: Context) -> Layer:
-    """Both sides times 2^7 on twice the larger scale, subtracted, squared, requantised."""
+    """Both sides times 2^7 on twice the larger scale, subtracted, squared, requantised; int16 as it is."""
     a, b, out = _scales(context)
+    bits = 0 if context.output.dtype == "int16" else _DIFFERENCE_BITS
     twice = 2.0 * max(a, b)
     left, right = (multiplier(context, real, "input") for real in (a / twice, b / twice))
-    factor, shift = multiplier(context, twice * twice / ((1 << 2 * _DIFFERENCE_BITS) * out), "output")
+    factor, shift = multiplier(context, twice * twice / ((1 << 2 * bits) * out), "output")
     parameters = {
         "a_multiplier": left[0],
         "b_multiplier": right[0],
@@ -124,7 +121,7 @@ def lower_squared_difference(context: Context) -> Layer:
         "shift": shift,
         **_zero_points(context),
     }
-    return binary_layer(context, "squared_difference_s8", parameters)
+    return binary_layer(context, _of_type(context, "squared_difference_s8"), parameters)
 
 
 def lower_maximum(context: Context) -> Layer:
@@ -139,8 +136,8 @@ def lower_minimum(context: Context) -> Layer:
 
 def _extreme_layer(context: Context, kernel: str) -> Layer:
     for position in (0, 1):
-        same_quantisation(context, context.input(position), context.output)
-    return binary_layer(context, kernel, {})
+        same_quantisation(context, context.input(position), context.output, _DTYPES)
+    return binary_layer(context, _of_type(context, kernel), {})
 
 
 def lower_prelu(context: Context) -> Layer:
@@ -168,8 +165,7 @@ def _zero_points(context: Context) -> dict[str, int]:
 
 
 def _each(context: Context, of: Callable[[Quantisation], float]) -> list[float]:
-    dtypes = ("int8", "int16") if context.operator.kind in ("ADD", "SUB", "MUL") else ("int8",)
-    return [of(quantisation(context, t, dtypes)) for t in (context.input(0), context.input(1), context.output)]
+    return [of(quantisation(context, t, _DTYPES)) for t in (context.input(0), context.input(1), context.output)]
 
 
 def _clamp(context: Context) -> dict[str, int]:

@@ -111,6 +111,20 @@ class Context:
             raise refuse(self, f"{tensor} is computed at run time, it must be a constant")
         return tensor.data
 
+    def whole_numbers(self, position: int) -> npt.NDArray[np.int64]:
+        """An input that must be a constant of integers: axes, extents, positions, paddings."""
+        values = self.constant(position)
+        if not np.issubdtype(values.dtype, np.signedinteger):
+            raise refuse(self, f"{self.input(position)} must hold int32 or int64")
+        return values.astype(np.int64)
+
+    def whole_number(self, position: int) -> int:
+        """An input that must be a constant of one integer."""
+        values = self.whole_numbers(position)
+        if values.size != 1:
+            raise refuse(self, f"{self.input(position)} must hold one number")
+        return int(values.ravel()[0])
+
     def rows(self, tensor: Tensor) -> RowShape:
         """How one batch item of a tensor divides into rows."""
         return row_shape(tensor, self.batch, self)

@@ -18,7 +18,7 @@ def pad_amounts(context: Context) -> tuple[tuple[int, int], tuple[int, int], tup
     Raises:
         UnsupportedOperatorError: The batch is padded, or an amount is negative.
     """
-    amounts = context.constant(1)
+    amounts = context.whole_numbers(1)
     rank = len(context.input(0).shape)
     if amounts.shape != (rank, 2) or amounts.min() < 0:
         raise refuse(context, f"its paddings {amounts.tolist()} do not suit an input of {rank} dimensions")
@@ -40,6 +40,8 @@ def lower_pad(context: Context) -> Layer:
     value = quant.zero_point
     if context.optional_input(2) is not None:
         same_quantisation(context, context.input(2), output, MOVED_DTYPES)
+        if context.constant(2).size != 1:
+            raise refuse(context, f"{context.input(2)} must hold one number")
         value = int(context.constant(2).ravel()[0])
     if source.element_bytes > 1 and value:
         raise refuse(context, f"padding a type wider than a byte with {value}, not 0, has no kernel")
@@ -71,8 +73,8 @@ def lower_transpose(context: Context) -> Layer:
     A planar picture that becomes interleaved is released row by row: output row y takes row y of every plane.
     """
     source = context.input(0)
-    order = [int(axis) for axis in context.constant(1).ravel()]
-    layer = move(context, indices_of(source).transpose(order))
+    order = [int(axis) for axis in context.whole_numbers(1).ravel()]
+    layer = move(context, indices_of(context, source).transpose(order))
     if len(source.shape) != 4 or order != [0, 2, 3, 1]:
         return layer
     _, planes, height, width = source.shape

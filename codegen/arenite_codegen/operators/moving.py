@@ -27,12 +27,20 @@ FILL = -1
 """Index of an element that is not in the input."""
 _MAX_TABLE_BYTES = 1 << 20
 _MAX_PHASES = 64
+# Of a tensor whose elements are moved: the map takes 8 bytes for each, and some more while it is compressed.
+_MAX_ELEMENTS = 1 << 24
 # An offset below 0 is a run of fill; within the run offsets still rise by one.
 _FILL_OFFSET = -(1 << 30)
 
 
-def indices_of(tensor: Tensor) -> Indices:
-    """0, 1, 2, ... in a tensor's shape."""
+def indices_of(context: Context, tensor: Tensor) -> Indices:
+    """0, 1, 2, ... in a tensor's shape.
+
+    Raises:
+        UnsupportedOperatorError: The tensor is so large that the map would not fit into memory.
+    """
+    if tensor.elements > _MAX_ELEMENTS:
+        raise refuse(context, f"{tensor} has more than {_MAX_ELEMENTS:,} elements", "Use a smaller resolution.")
     return np.arange(tensor.elements, dtype=np.int64).reshape(tensor.shape)
 
 

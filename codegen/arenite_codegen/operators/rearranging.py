@@ -35,11 +35,11 @@ def _axis(context: Context, axis: int, rank: int) -> int:
 
 
 def _numbers(context: Context, position: int) -> list[int]:
-    return [int(value) for value in context.constant(position).ravel()]
+    return [int(value) for value in context.whole_numbers(position).ravel()]
 
 
 def _image(context: Context) -> Indices:
-    indices = indices_of(context.input(0))
+    indices = indices_of(context, context.input(0))
     if indices.ndim != 4:
         raise refuse(context, f"{context.input(0)} must have 4 dimensions")
     return indices
@@ -47,21 +47,24 @@ def _image(context: Context) -> Indices:
 
 def lower_gather(context: Context) -> Layer:
     """Slices along an axis, by constant positions."""
-    indices, attributes = indices_of(context.input(0)), context.operator.attributes
-    axis, positions = _axis(context, int(attributes["axis"]), indices.ndim), context.constant(1)
+    indices, attributes = indices_of(context, context.input(0)), context.operator.attributes
+    axis, positions = _axis(context, int(attributes["axis"]), indices.ndim), context.whole_numbers(1)
     if attributes["batch_dims"]:
         raise refuse(context, "batch dimensions have no kernel")
     _check_positions(context, positions, indices.shape[axis])
+    _check_elements(context, indices.size // indices.shape[axis] * positions.size)
     return move(context, np.take(indices, positions, axis=axis))
 
 
 def lower_gather_nd(context: Context) -> Layer:
     """Slices by constant positions of several axes."""
-    indices, positions = indices_of(context.input(0)), context.constant(1)
+    indices, positions = indices_of(context, context.input(0)), context.whole_numbers(1)
     if positions.ndim == 0 or not 1 <= positions.shape[-1] <= indices.ndim:
         raise refuse(context, f"its positions {list(positions.shape)} do not suit {context.input(0)}")
     for axis in range(positions.shape[-1]):
         _check_positions(context, positions[..., axis], indices.shape[axis])
+    slices = math.prod(positions.shape[:-1])
+    _check_elements(context, slices * math.prod(indices.shape[positions.shape[-1] :]))
     return move(context, indices[tuple(np.moveaxis(positions, -1, 0))])
 
 
@@ -72,7 +75,7 @@ def _check_positions(context: Context, positions: Array, extent: int) -> None:
 
 def lower_tile(context: Context) -> Layer:
     """The input several times along each axis."""
-    indices, counts = indices_of(context.input(0)), _numbers(context, 1)
+    indices, counts = indices_of(context, context.input(0)), _numbers(context, 1)
     if len(counts) != indices.ndim or min(counts, default=1) < 1:
         raise refuse(context, f"its multiples {counts} do not suit {context.input(0)}")
     _check_size(context, [extent * count for extent, count in zip(indices.shape, counts, strict=True)])
@@ -84,7 +87,7 @@ def lower_broadcast_to(context: Context) -> Layer:
     shape = _numbers(context, 1)
     _check_size(context, shape)
     try:
-        return move(context, np.broadcast_to(indices_of(context.input(0)), shape))
+        return move(context, np.broadcast_to(indices_of(context, context.input(0)), shape))
     except ValueError:
         raise refuse(context, f"{context.input(0)} cannot be broadcast to {shape}") from None
 
@@ -95,16 +98,18 @@ def _check_size(context: Context, shape: list[int]) -> None:
 
 
 def _check_padded(context: Context, shape: tuple[int, ...], amounts: list[list[int]]) -> None:
+    _check_elements(context, math.prod(extent + sum(pair) for extent, pair in zip(shape, amounts, strict=True)))
+
+
+def _check_elements(context: Context, made: int) -> None:
     """Before the map is made: one that the output does not hold may be beyond all memory."""
-    made = math.prod(extent + sum(pair) for extent, pair in zip(shape, amounts, strict=True))
     if made != context.output.elements:
-        what = f"with its paddings {amounts} it makes {made:,} elements"
-        raise refuse(context, f"{what}, but its output is {context.output}")
+        raise refuse(context, f"it makes {made:,} elements, but its output is {context.output}")
 
 
 def lower_reverse(context: Context) -> Layer:
     """Some axes backwards."""
-    indices = indices_of(context.input(0))
+    indices = indices_of(context, context.input(0))
     axes = [_axis(context, axis, indices.ndim) for axis in _numbers(context, 1)]
     if len(set(axes)) != len(axes):
         raise refuse(context, f"it turns an axis over twice: {axes}")
@@ -113,7 +118,7 @@ def lower_reverse(context: Context) -> Layer:
 
 def lower_mirror_pad(context: Context) -> Layer:
     """Paddings that repeat the input backwards, without its edge (reflect) or with it (symmetric)."""
-    indices, amounts = indices_of(context.input(0)), context.constant(1)
+    indices, amounts = indices_of(context, context.input(0)), context.whole_numbers(1)
     mode = int(context.operator.attributes["mode"])
     if amounts.shape != (indices.ndim, 2) or mode not in (0, 1):
         raise refuse(context, f"its paddings {amounts.tolist()} or mode {mode} do not suit {context.input(0)}")
@@ -153,7 +158,7 @@ def lower_space_to_depth(context: Context) -> Layer:
 
 def lower_space_to_batch(context: Context) -> Layer:
     """Every n-th row and pixel becomes a picture of its own, after padding with the zero point."""
-    indices, blocks, amounts = _image(context), _numbers(context, 1), context.constant(2)
+    indices, blocks, amounts = _image(context), _numbers(context, 1), context.whole_numbers(2)
     if len(blocks) != 2 or amounts.shape != (2, 2) or min(blocks) < 1 or amounts.min() < 0:
         raise refuse(context, f"blocks {blocks} and paddings {amounts.tolist()} do not suit {context.input(0)}")
     _check_padded(context, indices.shape, [[0, 0], *amounts.tolist(), [0, 0]])
@@ -167,7 +172,7 @@ def lower_space_to_batch(context: Context) -> Layer:
 
 def lower_batch_to_space(context: Context) -> Layer:
     """The pictures of a batch, interleaved and cropped."""
-    indices, blocks, crops = _image(context), _numbers(context, 1), context.constant(2)
+    indices, blocks, crops = _image(context), _numbers(context, 1), context.whole_numbers(2)
     n, h, w, c = indices.shape
     if len(blocks) != 2 or crops.shape != (2, 2) or min(blocks) < 1 or crops.min() < 0 or n % (blocks[0] * blocks[1]):
         raise refuse(context, f"blocks {blocks} and crops {crops.tolist()} do not suit {context.input(0)}")
@@ -208,9 +213,7 @@ def lower_resize_bilinear(context: Context) -> Layer:
     _check_size(context, [source.shape[0], *sizes, source.shape[3]])
     attributes = context.operator.attributes
     corners, centres = bool(attributes["align_corners"]), bool(attributes["half_pixel_centers"])
-    (upper, _, weights), columns = (
-        _between(context, source.shape[1 + i], sizes[i], corners, centres) for i in (0, 1)
-    )
+    (upper, _, weights), columns = (_between(context, source.shape[1 + i], sizes[i], corners, centres) for i in (0, 1))
     rows, channels = context.rows(source), source.shape[3]
     left, right, shares = columns
     return context.build.layer(
@@ -248,7 +251,7 @@ def _between(
 
 def lower_unpack(context: Context) -> tuple[Layer, ...]:
     """One output for each position along an axis."""
-    indices = indices_of(context.input(0))
+    indices = indices_of(context, context.input(0))
     axis = _axis(context, int(context.operator.attributes["axis"]), indices.ndim)
     outputs = [context.graph.tensors[index] for index in context.operator.outputs]
     if not len(outputs) == indices.shape[axis] == context.operator.attributes["num"]:

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from arenite.tflite_graph import Quantisation
 from arenite_codegen.network import Layer, Mode, Read
 from arenite_codegen.operators.base import Context, RowShape, multiplier, quantisation, refuse, same_quantisation
 
 __all__ = ["lower_arg_max", "lower_arg_min", "lower_maximum", "lower_mean", "lower_minimum", "lower_sum"]
 
-# Sums of differences from the zero point, at most 255 each, fit int32.
-MAX_TERMS = 1 << 23
+# Sums of differences from the zero point, at most 255 or 65,535 each, fit int32.
+_MAX_TERMS = {"int8": 1 << 23, "int16": 1 << 15}
+_DTYPES = ("int8", "int16")
 
 
 def lower_mean(context: Context) -> Layer:
@@ -40,7 +42,15 @@ def lower_minimum(context: Context) -> Layer:
 
 
 def _ratio(context: Context) -> float:
-    return float(quantisation(context, context.input(0)).scale) / float(quantisation(context, context.output).scale)
+    quant_in, quant_out = _grids(context)
+    return float(quant_in.scale) / float(quant_out.scale)
+
+
+def _grids(context: Context) -> tuple[Quantisation, Quantisation]:
+    source, output = context.input(0), context.output
+    if source.dtype != output.dtype:
+        raise refuse(context, f"{source} and {output} differ in type")
+    return quantisation(context, source, _DTYPES), quantisation(context, output, _DTYPES)
 
 
 def _mean_multiplier(context: Context, real: float, count: int) -> tuple[int, int]:
@@ -61,13 +71,13 @@ class _Plan:
 
     @property
     def terms(self) -> int:
-        """Bytes that become one."""
+        """Elements that become one."""
         extents = (self.shape.height, self.shape.width, self.shape.channels)
         return math.prod(n for n, gone in zip(extents, (self.rows, self.pixels, self.channels), strict=True) if gone)
 
     @property
     def outputs(self) -> int:
-        """Bytes of an output row."""
+        """Elements of an output row."""
         return (1 if self.pixels else self.shape.width) * (1 if self.channels else self.shape.channels)
 
 
@@ -95,7 +105,7 @@ def _position_layer(context: Context, flip: int) -> Layer:
 def _plan(context: Context) -> _Plan:
     source = context.input(0)
     rank = len(source.shape)
-    given = [int(axis) for axis in context.constant(1).ravel()]
+    given = [int(axis) for axis in context.whole_numbers(1).ravel()]
     if any(not -rank <= axis < rank for axis in given):
         raise refuse(context, f"its axes {given} are not all in {rank} dimensions")
     axes = {axis % rank for axis in given}
@@ -117,21 +127,24 @@ def _plan(context: Context) -> _Plan:
     if len(dimensions) == 2:
         dimensions.insert(1, (1, False))
     dimensions = [(1, False)] * (3 - len(dimensions)) + dimensions
-    plan = _Plan(RowShape(*(extent for extent, _ in dimensions)), *(gone for _, gone in dimensions))
-    if plan.terms > MAX_TERMS:
-        raise refuse(context, f"it reduces {plan.terms:,} bytes to one; sums hold {MAX_TERMS:,}")
+    height, width, channels = (extent for extent, _ in dimensions)
+    plan = _Plan(RowShape(height, width, channels, source.element_bytes), *(gone for _, gone in dimensions))
+    most = _MAX_TERMS.get(source.dtype, _MAX_TERMS["int16"])
+    if plan.terms > most:
+        raise refuse(context, f"it reduces {plan.terms:,} elements to one; sums hold {most:,}")
     return plan
 
 
 def _sum_layer(context: Context, plan: _Plan, scales: tuple[int, int]) -> Layer:
-    quant_in, quant_out = quantisation(context, context.input(0)), quantisation(context, context.output)
+    quant_in, quant_out = _grids(context)
     parameters = {
         "offset": -quant_in.zero_point * plan.terms,
         "multiplier": scales[0],
         "shift": scales[1],
         "out_zero_point": quant_out.zero_point,
     }
-    return _layer(context, plan, "reduce_sum_s8", parameters, scratch_bytes=4 * plan.outputs)
+    kernel = "reduce_sum_s16" if context.input(0).dtype == "int16" else "reduce_sum_s8"
+    return _layer(context, plan, kernel, parameters, scratch_bytes=4 * plan.outputs)
 
 
 def _extreme_layer(context: Context, flip: int) -> Layer:

@@ -7,26 +7,41 @@ whose output is declared larger than what is computed would read and write past 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from arenite_codegen.operators.base import PADDING_SAME, PADDING_VALID, Context, refuse
 
-__all__ = ["check_output_shape"]
+__all__ = [
+    "ShapeRule",
+    "broadcast",
+    "check_output_shape",
+    "conv",
+    "depthwise",
+    "joined",
+    "pad",
+    "pool",
+    "reduced",
+    "same",
+    "transposed",
+]
 
 Shape = tuple[int, ...]
+ShapeRule = Callable[[Context], Shape]
 # The reference keeps paddings in 16 bits.
 _MAX_SPAN = 0x7FFF
 
 
-def check_output_shape(context: Context) -> None:
+def check_output_shape(context: Context, rule: ShapeRule | None) -> None:
     """Compare the declared output with what the operator makes.
+
+    Args:
+        rule: None for those that keep or divide a number of elements, which their lowerings check.
 
     Raises:
         UnsupportedOperatorError: They differ, or a window, stride or axis is out of range.
     """
-    rule = _RULES.get(context.operator.kind)
     if rule is None:
         return
     expected = rule(context)
@@ -35,11 +50,13 @@ def check_output_shape(context: Context) -> None:
         raise refuse(context, f"it makes {list(expected)}, but its output is {context.output}", cure)
 
 
-def _same(context: Context) -> Shape:
+def same(context: Context) -> Shape:
+    """That of the input."""
     return tuple(context.input(0).shape)
 
 
-def _broadcast(context: Context) -> Shape:
+def broadcast(context: Context) -> Shape:
+    """What both inputs make together."""
     first, second = context.input(0), context.input(1)
     try:
         return np.broadcast_shapes(first.shape, second.shape)
@@ -47,7 +64,8 @@ def _broadcast(context: Context) -> Shape:
         raise refuse(context, f"{first} and {second} do not broadcast") from None
 
 
-def _joined(context: Context) -> Shape:
+def joined(context: Context) -> Shape:
+    """The inputs one behind the other along an axis."""
     inputs = [context.input(position) for position in range(len(context.operator.inputs))]
     if not inputs:
         raise refuse(context, "it has no inputs")
@@ -60,12 +78,14 @@ def _joined(context: Context) -> Shape:
     return (*first[:axis], sum(tensor.shape[axis] for tensor in inputs), *first[axis + 1 :])
 
 
-def _conv(context: Context) -> Shape:
+def conv(context: Context) -> Shape:
+    """CONV_2D."""
     filters, batch, extents = _convolved(context)
     return (batch, *extents, filters[0])
 
 
-def _depthwise(context: Context) -> Shape:
+def depthwise(context: Context) -> Shape:
+    """DEPTHWISE_CONV_2D."""
     filters, batch, extents = _convolved(context)
     factor, channels = context.operator.attributes["depth_multiplier"], _image(context)[3]
     if factor * channels != filters[3]:
@@ -83,7 +103,8 @@ def _convolved(context: Context) -> tuple[Shape, int, Shape]:
     return filters, batch, _extents(context, filters[1:3], dilations)
 
 
-def _pool(context: Context) -> Shape:
+def pool(context: Context) -> Shape:
+    """Of a window that slides."""
     attributes = context.operator.attributes
     batch, _, _, channels = _image(context)
     window = (attributes["filter_height"], attributes["filter_width"])
@@ -114,9 +135,10 @@ def _extents(context: Context, window: Sequence[int], dilations: Sequence[int]) 
     return tuple(found)
 
 
-def _reduced(context: Context) -> Shape:
+def reduced(context: Context) -> Shape:
+    """What is left when axes are reduced."""
     shape = context.input(0).shape
-    axes = {_axis(context, int(axis), len(shape)) for axis in context.constant(1).ravel()}
+    axes = {_axis(context, int(axis), len(shape)) for axis in context.whole_numbers(1).ravel()}
     if context.operator.attributes["keep_dims"]:
         return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
     return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
@@ -128,59 +150,17 @@ def _axis(context: Context, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def _pad(context: Context) -> Shape:
-    shape, amounts = context.input(0).shape, context.constant(1)
+def pad(context: Context) -> Shape:
+    """The input and its paddings."""
+    shape, amounts = context.input(0).shape, context.whole_numbers(1)
     if amounts.shape != (len(shape), 2) or amounts.min() < 0:
         raise refuse(context, f"its paddings {amounts.tolist()} do not suit {context.input(0)}")
     return tuple(extent + int(before) + int(after) for extent, (before, after) in zip(shape, amounts, strict=True))
 
 
-def _transpose(context: Context) -> Shape:
-    shape, order = context.input(0).shape, [int(axis) for axis in context.constant(1).ravel()]
+def transposed(context: Context) -> Shape:
+    """The input's dimensions in another order."""
+    shape, order = context.input(0).shape, [int(axis) for axis in context.whole_numbers(1).ravel()]
     if sorted(order) != list(range(len(shape))):
         raise refuse(context, f"{order} is no order of the {len(shape)} dimensions of {context.input(0)}")
     return tuple(shape[axis] for axis in order)
-
-
-# FULLY_CONNECTED, RESHAPE and its kin keep or divide a number of elements; their lowerings check it.
-_RULES: Mapping[str, Callable[[Context], Shape]] = {
-    "ABS": _same,
-    "ADD": _broadcast,
-    "AVERAGE_POOL_2D": _pool,
-    "CONCATENATION": _joined,
-    "CONV_2D": _conv,
-    "DEPTHWISE_CONV_2D": _depthwise,
-    "DIV": _broadcast,
-    "ELU": _same,
-    "EXP": _same,
-    "GELU": _same,
-    "HARD_SWISH": _same,
-    "L2_NORMALIZATION": _same,
-    "LEAKY_RELU": _same,
-    "LOG": _same,
-    "LOGISTIC": _same,
-    "MAXIMUM": _broadcast,
-    "MAX_POOL_2D": _pool,
-    "MEAN": _reduced,
-    "MINIMUM": _broadcast,
-    "MUL": _broadcast,
-    "NEG": _same,
-    "PAD": _pad,
-    "PADV2": _pad,
-    "PRELU": _broadcast,
-    "QUANTIZE": _same,
-    "REDUCE_MAX": _reduced,
-    "REDUCE_MIN": _reduced,
-    "RELU": _same,
-    "RELU6": _same,
-    "RELU_0_TO_1": _same,
-    "RELU_N1_TO_1": _same,
-    "RSQRT": _same,
-    "SOFTMAX": _same,
-    "SQRT": _same,
-    "SQUARED_DIFFERENCE": _broadcast,
-    "SUB": _broadcast,
-    "SUM": _reduced,
-    "TANH": _same,
-    "TRANSPOSE": _transpose,
-}

@@ -19,7 +19,7 @@ Part = list[tuple[int, int, int]]
 def lower_slice(context: Context) -> Layer:
     """A size of -1 is all that is left."""
     source, output = context.input(0), context.output
-    begins, sizes = ([int(v) for v in context.constant(i).ravel()] for i in (1, 2))
+    begins, sizes = ([int(v) for v in context.whole_numbers(i).ravel()] for i in (1, 2))
     if not len(begins) == len(sizes) == len(source.shape):
         raise refuse(context, f"its begin and size do not have the {len(source.shape)} dimensions of {source}")
     part = [
@@ -32,7 +32,7 @@ def lower_slice(context: Context) -> Layer:
 def lower_strided_slice(context: Context) -> Layer:
     """Bits of the masks say which bounds are open, and which dimensions vanish."""
     source, output = context.input(0), context.output
-    bounds = [[int(v) for v in context.constant(i).ravel()] for i in (1, 2, 3)]
+    bounds = [[int(v) for v in context.whole_numbers(i).ravel()] for i in (1, 2, 3)]
     attributes = context.operator.attributes
     if attributes["ellipsis_mask"] or attributes["new_axis_mask"] or attributes["offset"]:
         raise refuse(context, "an ellipsis, a new axis or an end that counts from the begin has no kernel")
@@ -59,12 +59,12 @@ def lower_strided_slice(context: Context) -> Layer:
 
 def lower_split(context: Context) -> tuple[Layer, ...]:
     """Equal parts; the axis comes first."""
-    return _parts(context, context.input(1), int(context.constant(0).ravel()[0]))
+    return _parts(context, context.input(1), context.whole_number(0))
 
 
 def lower_split_v(context: Context) -> tuple[Layer, ...]:
     """Parts as large as the outputs say."""
-    return _parts(context, context.input(0), int(context.constant(2).ravel()[0]))
+    return _parts(context, context.input(0), context.whole_number(2))
 
 
 def _parts(context: Context, source: Tensor, axis: int) -> tuple[Layer, ...]:
@@ -89,4 +89,4 @@ def _layer(context: Context, source: Tensor, output: Tensor, part: Part) -> Laye
         if count < 1 or not (0 <= first < extent and 0 <= first + (count - 1) * stride < extent):
             raise refuse(context, f"it takes {count} of {source} from {first} in steps of {stride}")
     axes = (first + stride * np.arange(count) for first, stride, count in part)
-    return move(context, indices_of(source)[np.ix_(*axes)], source, output)
+    return move(context, indices_of(context, source)[np.ix_(*axes)], source, output)

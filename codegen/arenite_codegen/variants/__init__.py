@@ -34,6 +34,7 @@ VARIANTS: Mapping[str, tuple[Variant, ...]] = {
         host.DEPTHWISE_CONV_2D,
         portable.DEPTHWISE_CONV_2D,
     ),
+    "log_softmax_f32": (portable.LOG_SOFTMAX_F32,),
     "lookup_s8": (mve.LOOKUP, portable.LOOKUP),
     "softmax_f32": (portable.SOFTMAX_F32,),
 }

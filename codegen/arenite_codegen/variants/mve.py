@@ -15,7 +15,8 @@ __all__ = ["ADD", "CONV_2D", "DEPTHWISE_CONV_2D", "LOOKUP"]
 BLOCK = 16  # as ARENITE_MVE_BLOCK
 HALF = 1 << 30  # multiplier of one half
 MAX_TAPS = 49  # as ARENITE_MVE_TAPS
-MAX_COPIED_BYTES, MAX_RUNS = 432, 32  # as ARENITE_MVE_COPY, ARENITE_MVE_RUNS
+MAX_COPIED_BYTES, MAX_RUNS = 432, 27  # as ARENITE_MVE_COPY, ARENITE_MVE_RUNS
+MAX_RESIDENT_BYTES = 128  # as ARENITE_MVE_RESIDENT_ALONE
 POSITIVE, SIGNED, ANY = 1, 2, 3  # as arenite_mve_mode_t
 _ARCHITECTURE, _FEATURE = "cortex-m", "mve"
 
@@ -60,8 +61,10 @@ def _refuse_conv(parameters: Parameters) -> str:
 
 def _pack_conv(parameters: Parameters) -> Parameters:
     weights = parameters["weights"].reshape(len(parameters["weights"]), -1)
-    flat = np.pad(weights[_order(len(weights))], ((0, -len(weights) % 4), (0, 0))).ravel()
-    if _window_bytes(parameters) > MAX_COPIED_BYTES:
+    window_bytes = _window_bytes(parameters)
+    zeros = -window_bytes % BLOCK if window_bytes <= MAX_RESIDENT_BYTES else 0
+    flat = np.pad(weights[_order(len(weights))], ((0, -len(weights) % 4), (0, zeros))).ravel()
+    if window_bytes > MAX_COPIED_BYTES:
         outside = np.full(parameters["in_c"], parameters["in_zero_point"], np.int8)
         flat = np.concatenate([flat, outside])
     return {**parameters, "weights": flat, **_by_channel(parameters)}

@@ -7,7 +7,7 @@ import numpy as np
 
 from arenite_codegen.variants.base import PORTABLE, Array, Parameters, Variant
 
-__all__ = ["ADD", "CONV_2D", "CURVE_F32", "DEPTHWISE_CONV_2D", "LOOKUP", "SOFTMAX_F32"]
+__all__ = ["ADD", "CONV_2D", "CURVE_F32", "DEPTHWISE_CONV_2D", "LOG_SOFTMAX_F32", "LOOKUP", "SOFTMAX_F32"]
 
 # Output channels whose weights conv_2d_s8 reads interleaved; as ARENITE_CONV_2D_S8_LANES.
 CONV_LANES = 4
@@ -35,4 +35,5 @@ CONV_2D = Variant("conv_2d_s8", PORTABLE, "conv_2d_s8", pack=_pack_conv)
 CURVE_F32 = Variant("curve_f32", PORTABLE, "curve_f32", ("real",))
 SOFTMAX_F32 = Variant("softmax_f32", PORTABLE, "softmax_f32", ("real",))
 DEPTHWISE_CONV_2D = Variant("depthwise_conv_2d_s8", PORTABLE, "depthwise_conv_2d_s8", pack=_pack_depthwise)
+LOG_SOFTMAX_F32 = Variant("log_softmax_f32", PORTABLE, "log_softmax_f32", ("real",))
 LOOKUP = Variant("lookup_s8", PORTABLE, "lookup_s8")

@@ -12,6 +12,9 @@
 #ifdef ARENITE_UPDATE
 #include "update_link.h"
 #endif
+#ifdef ARENITE_MODEL_SLOTS
+#include "model_slot.h"
+#endif
 #include "board.h"
 #include "bytes.h"
 #include "command.h"
@@ -50,7 +53,11 @@ static struct {
     uint64_t feed_counter;
 } session;
 
+#ifdef ARENITE_MODEL_SLOTS
+static const arenite_model_t *model(void) { return model_slot_model(); }
+#else
 static const arenite_model_t *model(void) { return arenite_models[session.selected]; }
+#endif
 static uint8_t *const *memory(void) { return memories[session.selected]; }
 
 static const arenite_io_t *find_io(bool output, uint32_t index) {
@@ -377,6 +384,9 @@ void app_start(void) {
     health_start();
 #ifdef ARENITE_UPDATE
     update_link_start();
+#endif
+#ifdef ARENITE_MODEL_SLOTS
+    model_slot_start();
 #endif
     trace_set(&(trace_request_t){0, 0, 0, 0});
     arenite_reset(model(), memory());

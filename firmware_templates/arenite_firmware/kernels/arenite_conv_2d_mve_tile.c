@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arenite_conv_2d_mve_tile.h"
 
+#include "arenite_conv_2d_mve_resident.h"
+#include "arenite_mve.h"
+
 #if defined(__ARM_FEATURE_MVE)
 
 /* VMLADAVA adds 16 products to a core register of even number. There are seven, so six sums are made at once: of three
@@ -38,66 +41,67 @@
     "vldrb.8 q1, [r9], #16\n\t"                                                                              \
     "vmladava.s8 r6, q0, q1\n\t"
 
-#define BY_16(dot) "dlstp.8 lr, lr\n2:\n\t" dot "letp lr, 2b\n\t"
-#define BY_32(dot) "dls lr, lr\n2:\n\t" dot dot "le lr, 2b\n\t"
-#define BY_48(dot) "dls lr, lr\n2:\n\t" dot dot dot "le lr, 2b\n\t"
+/* Turns of the loop for a run, whose pointers to pixels and turns are in r1, r3, r5 and lr. WLS leaves where the last run
+ * was: its entry has no turns. After a run that is no multiple of a turn, the weights' pointers are moved back. */
+#define RUNS(next, start, loop, end, back) next "dls" start " lr, lr\n2:\n\t" loop end back next "wls" start
+#define BY_16(next, dot, back) RUNS(next, "tp.8", dot, "letp lr, 2b\n\t", back) " lr, lr, 3f\n\tb 2b\n3:\n\t"
+#define BY_32(next, dot, back) RUNS(next, "", dot dot, "le lr, 2b\n\t", ) " lr, lr, 3f\n\tb 2b\n3:\n\t"
+#define BY_48(next, dot, back) RUNS(next, "", dot dot dot, "le lr, 2b\n\t", ) " lr, lr, 3f\n\tb 2b\n3:\n\t"
 
-/* Pointers to pixels into r1, r3, r5 and to two channels' weights into r7 and r9; how often into lr. */
-#define PIXELS_AND_PAIR                                                                                      \
-    "ldm r12, {r1, r3, r5, r7}\n\t"                                                                          \
-    "ldrd lr, r0, [r12, #16]\n\t"                                                                            \
-    "add r9, r7, r0\n\t"                                                                                     \
-    "add r0, r9, r0\n\t"                                                                                     \
-    "str r0, [r12, #12]\n\t"
-#define PIXEL_AND_FOUR                                                                                       \
-    "ldr r1, [r12]\n\t"                                                                                      \
-    "ldr r3, [r12, #12]\n\t"                                                                                 \
-    "ldrd lr, r0, [r12, #16]\n\t"                                                                            \
-    "add r5, r3, r0\n\t"                                                                                     \
-    "add r7, r5, r0\n\t"                                                                                     \
-    "add r9, r7, r0\n\t"                                                                                     \
-    "add r0, r9, r0\n\t"                                                                                     \
-    "str r0, [r12, #12]\n\t"
+#define BACK_2 "ldr r1, [r12], #4\n\tsub r7, r7, r1\n\tsub r9, r9, r1\n\t"
+#define BACK_4                                                                                               \
+    "ldr r1, [r12], #4\n\t"                                                                                  \
+    "sub r3, r3, r1\n\tsub r5, r5, r1\n\tsub r7, r7, r1\n\tsub r9, r9, r1\n\t"
 
-/* Until all channels are done. */
-#define CHANNELS(pointers, load, loop, save)                                                                 \
-    __asm__ volatile("1:\n\t" pointers load loop save "ldr r0, [r12, #24]\n\t"                               \
-                     "cmp r11, r0\n\t"                                                                       \
-                     "bne 1b"                                                                                \
-                     : "+r"(s)                                                                               \
-                     : "r"(p)                                                                                \
-                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0", "q1",  \
-                       "q2", "q3", "cc", "memory")
+/* Of two channels: the pixels and weights r7 and r9; of four: the pixel r1 and weights r3, r5, r7 and r9. After the last run
+ * the entry behind it gives the first one, the step from channel to channel and the end of the sums. */
+#define NEXT_PIXELS "ldm r12!, {r1, r3, r5, lr}\n\t"
+#define NEXT_PIXEL "ldr r1, [r12], #12\n\tldr lr, [r12], #4\n\t"
+#define START_2 "ldrd r7, r9, [r12], #12\n\tadd r9, r9, r7\n"
+#define START_4                                                                                              \
+    "ldrd r3, r9, [r12], #12\n\t"                                                                            \
+    "add r5, r3, r9\n\tadd r7, r5, r9\n\tadd r9, r9, r7\n"
+#define ON_2 "mov r7, r9\n\tadd r9, r9, r3\n\tmov r12, r1\n\tcmp r11, r5\n\tbne 1b\n\tstr r7, [r12, #-12]"
+#define ON_4                                                                                                 \
+    "ldrd r0, r2, [r12, #-12]\n\t"                                                                           \
+    "mov r3, r9\n\tadd r5, r3, r0\n\tadd r7, r5, r0\n\tadd r9, r7, r0\n\t"                                   \
+    "mov r12, r1\n\tcmp r11, r2\n\tbne 1b\n\tstr r3, [r12, #-12]"
 
-#define LOAD_3 "ldrd r0, r2, [r11]\n\tldrd r4, r6, [r11, #64]\n\tldrd r8, r10, [r11, #128]\n\t"
+#define CLEAR_4 "movs r0, #0\n\tmovs r2, #0\n\tmovs r4, #0\n\tmovs r6, #0\n\t"
+#define CLEAR_6 CLEAR_4 "mov r8, r0\n\tmov r10, r0\n\t"
 #define SAVE_3 "strd r4, r6, [r11, #64]\n\tstrd r8, r10, [r11, #128]\n\tstrd r0, r2, [r11], #8\n\t"
-#define LOAD_2 "ldrd r0, r2, [r11]\n\tldrd r4, r6, [r11, #64]\n\t"
 #define SAVE_2 "strd r4, r6, [r11, #64]\n\tstrd r0, r2, [r11], #8\n\t"
-#define LOAD_1 "ldrd r0, r2, [r11]\n\tldrd r4, r6, [r11, #8]\n\t"
 #define SAVE_1 "strd r4, r6, [r11, #8]\n\tstrd r0, r2, [r11], #16\n\t"
 
-#define MULTIPLY(name, pointers, load, dot, save)                                                            \
-    void name(arenite_mve_product_t *product, int32_t *sums, arenite_mve_turn_t turn) {                      \
-        register arenite_mve_product_t *p __asm__("r12") = product;                                          \
-        register int32_t *s __asm__("r11") = sums;                                                           \
-        if (turn == ARENITE_MVE_BY_48) {                                                                     \
-            CHANNELS(pointers, load, BY_48(dot), save);                                                      \
-        } else if (turn == ARENITE_MVE_BY_32) {                                                              \
-            CHANNELS(pointers, load, BY_32(dot), save);                                                      \
-        } else {                                                                                             \
-            CHANNELS(pointers, load, BY_16(dot), save);                                                      \
-        }                                                                                                    \
-    }
-MULTIPLY(arenite_mve_multiply_3, PIXELS_AND_PAIR, LOAD_3, DOT_3X2, SAVE_3)
-MULTIPLY(arenite_mve_multiply_2, PIXELS_AND_PAIR, LOAD_2, DOT_2X2, SAVE_2)
-MULTIPLY(arenite_mve_multiply_1, PIXEL_AND_FOUR, LOAD_1, DOT_1X4, SAVE_1)
+/* Until all channels of a block are done. */
+#define RUN_BY_RUN(product, sums, START, CLEAR, RUNS, SAVE, ON)                                              \
+    do {                                                                                                     \
+        register arenite_mve_product_t *run_product __asm__("r12") = (product);                              \
+        register int32_t *run_sums __asm__("r11") = (sums);                                                  \
+        __asm__ volatile(START "1:\n\t" CLEAR RUNS SAVE ON                                                   \
+                         : "+r"(run_sums), "+r"(run_product)                                                 \
+                         :                                                                                   \
+                         : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0",    \
+                           "q1", "q2", "q3", "cc", "memory");                                                \
+    } while (0)
+#define RUN_3(product, sums, BY)                                                                             \
+    RUN_BY_RUN(product, sums, START_2, CLEAR_6, BY(NEXT_PIXELS, DOT_3X2, BACK_2), SAVE_3, ON_2)
+#define RUN_2(product, sums, BY)                                                                             \
+    RUN_BY_RUN(product, sums, START_2, CLEAR_4, BY(NEXT_PIXELS, DOT_2X2, BACK_2), SAVE_2, ON_2)
+#define RUN_1(product, sums, BY)                                                                             \
+    RUN_BY_RUN(product, sums, START_4, CLEAR_4, BY(NEXT_PIXEL, DOT_1X4, BACK_4), SAVE_1, ON_4)
 
+#define ADD_BIAS(q, at)                                                                                      \
+    "vldrw.u32 q4, [%[bias], #" at "]\n\t"                                                                   \
+    "vadd.i32 " q ", " q ", q4\n\t"
 #define SCALE_POSITIVE(q, multiplier, shift)                                                                 \
+    ADD_BIAS(q, multiplier)                                                                                  \
     "vldrw.u32 q4, [%[multipliers], #" multiplier "]\n\t"                                                    \
     "vqrdmulh.s32 " q ", " q ", q4\n\t"                                                                      \
     "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
     "vrshl.s32 " q ", " q ", q4\n\t"
 #define SCALE_SIGNED(q, multiplier, shift)                                                                   \
+    ADD_BIAS(q, multiplier)                                                                                  \
     "vldrw.u32 q4, [%[multipliers], #" multiplier "]\n\t"                                                    \
     "vqrdmulh.s32 " q ", " q ", q4\n\t"                                                                      \
     "vshr.s32 q4, " q ", #31\n\t"                                                                            \
@@ -105,6 +109,7 @@ MULTIPLY(arenite_mve_multiply_1, PIXEL_AND_FOUR, LOAD_1, DOT_1X4, SAVE_1)
     "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
     "vrshl.s32 " q ", " q ", q4\n\t"
 #define SCALE_ANY(q, multiplier, shift)                                                                      \
+    ADD_BIAS(q, multiplier)                                                                                  \
     "vldrb.s32 q4, [%[shifts], #" shift "]\n\t"                                                              \
     "vmov.i32 q7, #0\n\t"                                                                                    \
     "vmax.s32 q7, q7, q4\n\t"                                                                                \
@@ -121,24 +126,26 @@ MULTIPLY(arenite_mve_multiply_1, PIXEL_AND_FOUR, LOAD_1, DOT_1X4, SAVE_1)
 
 /* A whole block of some pixels as bytes in the order of channels. The zero point is added to 32 bits, where a sum may reach
  * their end, or else to 16. */
-#define STORE(name, SCALE, wide, narrow)                                                                     \
-    void name(const arenite_mve_output_t *o, const int32_t *sums, int32_t at, int32_t pixels, int8_t *out) { \
-        register int32_t left __asm__("lr") = pixels;                                                        \
-        __asm__ volatile(                                                                                    \
-            "vldrb.8 q5, [%[limits]]\n\t"                                                                    \
-            "vldrb.8 q6, [%[limits], #16]\n\t"                                                               \
-            "dls lr, lr\n"                                                                                   \
-            "1:\n\t"                                                                                         \
-            "vldrw.u32 q0, [%[sums]], #16\n\t"                                                               \
-            "vldrw.u32 q1, [%[sums]], #16\n\t"                                                               \
-            "vldrw.u32 q2, [%[sums]], #16\n\t"                                                               \
-            "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0") SCALE("q1", "16", "4")                  \
-                SCALE("q2", "32", "8") SCALE("q3", "48", "12") NARROW                                        \
-            : [sums] "+r"(sums), [out] "+r"(out), "+r"(left)                                                 \
-            : [multipliers] "r"(o->multiplier + at), [shifts] "l"(o->shift + at), [wide_zero] "r"(wide),     \
-              [narrow_zero] "r"(narrow), [out_c] "r"(o->out_c), [limits] "r"(o->limits)                      \
-            : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                                     \
-    }
+#define STORE(o, block_sums, at, pixels, block_out, SCALE, wide, narrow)                                     \
+    do {                                                                                                     \
+        register int32_t left __asm__("lr") = (pixels);                                                      \
+        const int32_t *from = (block_sums);                                                                  \
+        int8_t *to = (block_out);                                                                            \
+        __asm__ volatile("vldrb.8 q5, [%[limits]]\n\t"                                                       \
+                         "vldrb.8 q6, [%[limits], #16]\n\t"                                                  \
+                         "dls lr, lr\n"                                                                      \
+                         "1:\n\t"                                                                            \
+                         "vldrw.u32 q0, [%[sums]], #16\n\t"                                                  \
+                         "vldrw.u32 q1, [%[sums]], #16\n\t"                                                  \
+                         "vldrw.u32 q2, [%[sums]], #16\n\t"                                                  \
+                         "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0") SCALE("q1", "16", "4")     \
+                             SCALE("q2", "32", "8") SCALE("q3", "48", "12") NARROW                           \
+                         : [sums] "+r"(from), [out] "+r"(to), "+r"(left)                                     \
+                         : [bias] "r"((o)->bias + (at)), [multipliers] "r"((o)->multiplier + (at)),          \
+                           [shifts] "l"((o)->shift + (at)), [wide_zero] "r"(wide),                           \
+                           [narrow_zero] "r"(narrow), [out_c] "r"((o)->out_c), [limits] "r"((o)->limits)     \
+                         : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                        \
+    } while (0)
 #define NARROW                                                                                               \
     "vqmovnb.s32 q0, q0\n\t"                                                                                 \
     "vqmovnt.s32 q0, q2\n\t"                                                                                 \
@@ -153,14 +160,10 @@ MULTIPLY(arenite_mve_multiply_1, PIXEL_AND_FOUR, LOAD_1, DOT_1X4, SAVE_1)
     "vstrb.8 q0, [%[out]]\n\t"                                                                               \
     "add %[out], %[out], %[out_c]\n\t"                                                                       \
     "le lr, 1b"
-STORE(arenite_mve_store_positive, SCALE_POSITIVE, 0, o->zero_point)
-STORE(arenite_mve_store_signed, SCALE_SIGNED, 0, o->zero_point)
-STORE(arenite_mve_store_any, SCALE_ANY, o->zero_point, 0)
-
 /* The first channels of a block of one pixel, in the order of channels and in any mode, as arenite_to_byte does it. */
-void arenite_mve_store_part(const arenite_mve_output_t *o, const int32_t *sums, int32_t at, int32_t count,
-                            int8_t *out) {
-    const int32_t *multipliers = o->multiplier + at;
+static __attribute__((noinline)) void store_part(const arenite_mve_output_t *o, const int32_t *sums,
+                                                 int32_t at, int32_t count, int8_t *out) {
+    const int32_t *multipliers = o->multiplier + at, *bias = o->bias + at;
     const int8_t *shifts = o->shift + at;
     register int32_t left __asm__("lr") = count;
     __asm__ volatile(
@@ -171,6 +174,8 @@ void arenite_mve_store_part(const arenite_mve_output_t *o, const int32_t *sums, 
         "1:\n\t"
         "vldrb.s32 q2, [%[shifts]], #4\n\t"
         "vldrw.u32 q0, [%[sums]], #16\n\t"
+        "vldrw.u32 q1, [%[bias]], #16\n\t"
+        "vadd.i32 q0, q0, q1\n\t"
         "vmax.s32 q1, q2, q5\n\t"
         "vshl.s32 q0, q0, q1\n\t"
         "vldrw.u32 q1, [%[multipliers]], #16\n\t"
@@ -185,10 +190,125 @@ void arenite_mve_store_part(const arenite_mve_output_t *o, const int32_t *sums, 
         "vmin.s32 q0, q0, q4\n\t"
         "vstrb.32 q0, [%[out]], #4\n\t"
         "letp lr, 1b"
-        : [shifts] "+l"(shifts), [out] "+l"(out), [sums] "+r"(sums), [multipliers] "+r"(multipliers),
-          "+r"(left)
+        : [bias] "+r"(bias), [shifts] "+l"(shifts), [out] "+l"(out), [sums] "+r"(sums),
+          [multipliers] "+r"(multipliers), "+r"(left)
         : [zero] "r"(o->zero_point), [low] "r"((int32_t)o->act_min), [high] "r"((int32_t)o->act_max)
         : "q0", "q1", "q2", "q3", "q4", "q5", "memory");
+}
+
+/* How a block is multiplied: 10 times the pixels and the steps of 16 bytes of windows that stay in registers; or less than
+ * 10, 3 times the pixels less one and arenite_mve_turn_t. */
+static int32_t way_of(const arenite_mve_product_t *product, int32_t is_resident, int32_t pixels) {
+    const uint32_t steps = ((uint32_t)product->bytes + 15) / 16;
+    return is_resident ? 10 * pixels + (int32_t)steps : 3 * (pixels - 1) + (int32_t)product->turn;
+}
+
+#define RESIDENT(pixels, steps, CHANNELS)                                                                    \
+    ARENITE_MVE_RESIDENT_RUN(product, sums, groups, LOADS_##pixels##_##steps,                                \
+                             CHANNELS(CHANNEL_##pixels##_##steps))
+
+void arenite_mve_tile(arenite_mve_product_t *product, const arenite_mve_output_t *o, int32_t is_resident,
+                      int32_t pixels, int8_t *out) {
+    const int32_t way = way_of(product, is_resident, pixels), together = pixels == 1 ? 4 : 2;
+    int32_t sums[ARENITE_MVE_TILE * ARENITE_MVE_BLOCK]; /* of each pixel a block */
+    int32_t groups = ARENITE_MVE_BLOCK / together;
+    product->end[2] = (uint32_t)(uintptr_t)(sums + ARENITE_MVE_BLOCK);
+    for (int32_t at = 0, left = o->out_c; left > 0; at += ARENITE_MVE_BLOCK, left -= ARENITE_MVE_BLOCK) {
+        if (left < ARENITE_MVE_BLOCK) {
+            groups = (left + together - 1) / together;
+            product->end[2] = (uint32_t)(uintptr_t)(sums + groups * together);
+        }
+        switch (way) {
+        case 0:
+            RUN_1(product, sums, BY_16);
+            break;
+        case 1:
+            RUN_1(product, sums, BY_32);
+            break;
+        case 2:
+            RUN_1(product, sums, BY_48);
+            break;
+        case 3:
+            RUN_2(product, sums, BY_16);
+            break;
+        case 4:
+            RUN_2(product, sums, BY_32);
+            break;
+        case 5:
+            RUN_2(product, sums, BY_48);
+            break;
+        case 6:
+            RUN_3(product, sums, BY_16);
+            break;
+        case 7:
+            RUN_3(product, sums, BY_32);
+            break;
+        case 8:
+            RUN_3(product, sums, BY_48);
+            break;
+        case 31:
+            RESIDENT(3, 1, PAIR_3);
+            break;
+        case 32:
+            RESIDENT(3, 2, PAIR_3);
+            break;
+        case 33:
+            RESIDENT(3, 3, PAIR_3);
+            break;
+        case 34:
+            RESIDENT(3, 4, PAIR_3);
+            break;
+        case 21:
+            RESIDENT(2, 1, PAIR_2);
+            break;
+        case 22:
+            RESIDENT(2, 2, PAIR_2);
+            break;
+        case 23:
+            RESIDENT(2, 3, PAIR_2);
+            break;
+        case 24:
+            RESIDENT(2, 4, PAIR_2);
+            break;
+        case 11:
+            RESIDENT(1, 1, FOUR_1);
+            break;
+        case 12:
+            RESIDENT(1, 2, FOUR_1);
+            break;
+        case 13:
+            RESIDENT(1, 3, FOUR_1);
+            break;
+        case 14:
+            RESIDENT(1, 4, FOUR_1);
+            break;
+        case 15:
+            RESIDENT(1, 5, FOUR_1);
+            break;
+        case 16:
+            RESIDENT(1, 6, FOUR_1);
+            break;
+        case 17:
+            RESIDENT(1, 7, FOUR_1);
+            break;
+        case 18:
+            RESIDENT(1, 8, FOUR_1);
+            break;
+        default:
+            return;
+        }
+        if (left < ARENITE_MVE_BLOCK) {
+            for (int32_t i = 0; i < pixels; i++) {
+                store_part(o, sums + i * ARENITE_MVE_BLOCK, at, left, out + at + i * o->out_c);
+            }
+        } else if (o->mode == ARENITE_MVE_POSITIVE) {
+            STORE(o, sums, at, pixels, out + at, SCALE_POSITIVE, 0, o->zero_point);
+        } else if (o->mode == ARENITE_MVE_SIGNED) {
+            STORE(o, sums, at, pixels, out + at, SCALE_SIGNED, 0, o->zero_point);
+        } else {
+            STORE(o, sums, at, pixels, out + at, SCALE_ANY, o->zero_point, 0);
+        }
+    }
 }
 
 #endif

@@ -6,47 +6,51 @@
 
 #include <stdint.h>
 
-#define ARENITE_MVE_TILE 3 /* pixels */
+#include "arenite_mve.h"
 
-/* A run of bytes, of up to ARENITE_MVE_TILE pixels, times the weights of some channels. */
-typedef struct {
-    const int8_t *x[ARENITE_MVE_TILE];
-    const int8_t *weights; /* of the first channel; moves on */
-    int32_t turns;         /* of the loop: the run's bytes, or their 32nd or 48th part */
-    int32_t step;          /* bytes from the weights of one channel to those of the next */
-    const int32_t *end;    /* of the sums of the first pixel */
-} arenite_mve_product_t;
+#define ARENITE_MVE_TILE 3 /* pixels */
+/* Words of stack for entries, and for pixels that do not lie in memory as they are needed. */
+#define ARENITE_MVE_WORDS 140
+
+/* Bytes of windows that are one run and whose pixels stay in registers: of two or three pixels, and of one. */
+#define ARENITE_MVE_RESIDENT 64
+#define ARENITE_MVE_RESIDENT_ALONE 128
 
 /* How many bytes of a run one turn of the loop takes. Only the first takes runs that are no multiple. */
 typedef enum { ARENITE_MVE_BY_16, ARENITE_MVE_BY_32, ARENITE_MVE_BY_48 } arenite_mve_turn_t;
 
-/* sums[pixel][16] += x[pixel] * weights[channel], for channels up to `end`; of three or two pixels channel by pairs, of one
- * pixel by fours. */
-void arenite_mve_multiply_3(arenite_mve_product_t *product, int32_t *sums, arenite_mve_turn_t turn);
-void arenite_mve_multiply_2(arenite_mve_product_t *product, int32_t *sums, arenite_mve_turn_t turn);
-void arenite_mve_multiply_1(arenite_mve_product_t *product, int32_t *sums, arenite_mve_turn_t turn);
-
-/* How the sums of a block become bytes: requantised, moved to the zero point, clamped. */
+/* Windows of up to ARENITE_MVE_TILE pixels times the weights of all channels. The windows are runs of bytes, all of one
+ * length, described by entries of 4 words, or of 5 where a turn takes 16 bytes:
+ *   the run's address in each pixel, how many turns it takes (bytes, where a turn takes 16), and 5th how many bytes the
+ *   weights are to be moved back behind it.
+ * An entry without turns ends them:
+ *   the address of the first entry, the bytes from the weights of one channel to those of the next, the end of the sums
+ *   of the first pixel in a block (written by arenite_mve_tile), 0. */
 typedef struct {
-    const int32_t *multiplier; /* and shift: as arenite_conv_2d_s8_mve.h says */
+    const int8_t *weights; /* of the next channel; moves on */
+    int32_t step;          /* bytes from the weights of one channel to those of the next */
+    int32_t bytes;         /* of a run */
+    uint32_t entries[ARENITE_MVE_WORDS];
+    uint32_t *end; /* the entry without turns */
+    arenite_mve_turn_t turn;
+} arenite_mve_product_t;
+
+/* How sums become bytes: requantised, moved to the zero point, clamped. */
+typedef struct {
+    const int32_t *bias; /* and multiplier, shift: as arenite_conv_2d_s8_mve.h says */
+    const int32_t *multiplier;
     const int8_t *shift;
     int32_t zero_point;
     int32_t out_c;
     int8_t limits[32]; /* 16 times act_min, 16 times act_max */
     int16_t act_min;
     int16_t act_max;
+    arenite_mve_mode_t mode;
 } arenite_mve_output_t;
 
-/* A whole block of some pixels, constants from `at` on. The modes are those of arenite_mve.h. */
-void arenite_mve_store_positive(const arenite_mve_output_t *o, const int32_t *sums, int32_t at,
-                                int32_t pixels, int8_t *out);
-void arenite_mve_store_signed(const arenite_mve_output_t *o, const int32_t *sums, int32_t at, int32_t pixels,
-                              int8_t *out);
-void arenite_mve_store_any(const arenite_mve_output_t *o, const int32_t *sums, int32_t at, int32_t pixels,
-                           int8_t *out);
-
-/* `count` channels of one pixel, which lie in the order of channels, in any mode. */
-void arenite_mve_store_part(const arenite_mve_output_t *o, const int32_t *sums, int32_t at, int32_t count,
-                            int8_t *out);
+/* All channels of `pixels` pixels, which lie one behind the other in `out`. `is_resident`: windows are one run each, and
+ * no longer than ARENITE_MVE_RESIDENT or ARENITE_MVE_RESIDENT_ALONE allows. */
+void arenite_mve_tile(arenite_mve_product_t *product, const arenite_mve_output_t *o, int32_t is_resident,
+                      int32_t pixels, int8_t *out);
 
 #endif

@@ -9,140 +9,83 @@
 
 #define TILE ARENITE_MVE_TILE
 #define BLOCK ARENITE_MVE_BLOCK
-/* Windows whose rows are shorter than this are copied together: a run costs about 3 instructions an output. */
-#define LONG_RUN 64
+/* Windows whose rows are shorter than this are copied together: a run costs 3 instructions for two channels, and what its
+ * last turn wastes. */
+#define LONG_RUN 48
 
-typedef arenite_mve_product_t product_t;
-
-/* What holds for a whole row. */
+/* Windows of a tile's pixels as runs. Bytes that were copied lie behind `copies`, at the end of the words. */
 typedef struct {
-    arenite_mve_output_t store;
-    arenite_mve_mode_t mode;
-} output_t;
-
-/* Windows of neighbouring pixels. Each is `count` runs of `bytes` bytes; those of the next pixel lie `distance`
- * bytes further. */
-typedef struct {
-    const int8_t *const *runs;
-    int32_t count;
-    int32_t bytes;
-    int32_t distance;
-    const int8_t *only_run;
-    union {
-        const int8_t *list[ARENITE_MVE_RUNS];
-        int8_t copies[ARENITE_MVE_COPY]; /* of windows that do not lie in memory as they are needed */
-    } space;
+    arenite_mve_product_t product;
+    int8_t *copies;
+    int32_t turns;
+    int32_t entry_words;
 } windows_t;
 
-static inline void store(const output_t *o, const int32_t *sums, int32_t at, int32_t count, int32_t pixels,
-                         int8_t *out) {
-    if (count < BLOCK) {
-        for (int32_t i = 0; i < pixels; i++, sums += BLOCK, out += o->store.out_c) {
-            arenite_mve_store_part(&o->store, sums, at, count, out);
-        }
-    } else if (o->mode == ARENITE_MVE_ANY) {
-        arenite_mve_store_any(&o->store, sums, at, pixels, out);
-    } else if (o->mode == ARENITE_MVE_POSITIVE) {
-        arenite_mve_store_positive(&o->store, sums, at, pixels, out);
+#if ARENITE_MVE_WORDS < 5 * ARENITE_MVE_RUNS + 4 || 4 * (ARENITE_MVE_WORDS - 9) < ARENITE_MVE_COPY
+#error "Neither all runs nor a copy beside one run would find room."
+#endif
+
+static inline void start_runs(windows_t *windows, int32_t bytes) {
+    arenite_mve_product_t *const product = &windows->product;
+    product->bytes = bytes;
+    product->end = product->entries;
+    windows->copies = (int8_t *)(product->entries + ARENITE_MVE_WORDS);
+    windows->entry_words = 4;
+    if (bytes % 48 == 0) {
+        product->turn = ARENITE_MVE_BY_48;
+        windows->turns = bytes / 48;
+    } else if (bytes % 32 == 0) {
+        product->turn = ARENITE_MVE_BY_32;
+        windows->turns = bytes / 32;
     } else {
-        arenite_mve_store_signed(&o->store, sums, at, pixels, out);
+        product->turn = ARENITE_MVE_BY_16;
+        windows->turns = bytes;
+        windows->entry_words = 5;
     }
 }
 
-static inline void start_4(const int32_t *bias, int32_t pixels, int32_t *sums) {
-    const int32x4_t four = vld1q_s32(bias);
-    for (int32_t i = 0; i < pixels; i++) {
-        vst1q_s32(sums + i * BLOCK, four);
+/* A run of each pixel. */
+static inline void add_run(windows_t *windows, const int8_t *x, const int8_t *y, const int8_t *z) {
+    uint32_t *const entry = windows->product.end;
+    entry[0] = (uint32_t)(uintptr_t)x;
+    entry[1] = (uint32_t)(uintptr_t)y;
+    entry[2] = (uint32_t)(uintptr_t)z;
+    entry[3] = (uint32_t)windows->turns;
+    entry[4] = (uint32_t)(-windows->product.bytes & 15);
+    windows->product.end = entry + windows->entry_words;
+}
+
+static inline void add_runs(windows_t *windows, const int8_t *x, int32_t distance) {
+    add_run(windows, x, x + distance, x + 2 * distance);
+}
+
+/* How many bytes can be copied beside `runs` entries and the last one. */
+static inline int32_t room(int32_t runs) { return 4 * (ARENITE_MVE_WORDS - 4 - 5 * runs); }
+
+/* `bytes` of that room. */
+static inline int8_t *take(windows_t *windows, int32_t bytes) {
+    windows->copies -= bytes;
+    return windows->copies;
+}
+
+/* All channels of `pixels` pixels. The weights of a short window end with zeros up to a whole step, over which the last
+ * run is not moved back. */
+static inline void run_tile(const arenite_conv_2d_s8_t *p, const arenite_mve_output_t *o, windows_t *windows,
+                            int32_t pixels, int32_t window_bytes, int8_t *out) {
+    arenite_mve_product_t *const product = &windows->product;
+    uint32_t *const end = product->end;
+    const int32_t is_short = window_bytes <= ARENITE_MVE_RESIDENT_ALONE;
+    const int32_t zeros = is_short ? -window_bytes & 15 : 0;
+    const int32_t fits = window_bytes <= ARENITE_MVE_RESIDENT || (is_short && pixels == 1);
+    product->weights = p->weights;
+    product->step = window_bytes + zeros;
+    if (zeros != 0) {
+        end[-1] -= (uint32_t)zeros;
     }
-}
-
-static inline void start_sums(const int32_t *bias, int32_t pixels, int32_t count, int32_t *sums) {
-    start_4(bias, pixels, sums);
-    if (count == BLOCK) {
-        start_4(bias + 4, pixels, sums + 4);
-        start_4(bias + 8, pixels, sums + 8);
-        start_4(bias + 12, pixels, sums + 12);
-        return;
-    }
-    for (int32_t c = 4; c < count; c += 4) {
-        start_4(bias + c, pixels, sums + c);
-    }
-}
-
-static inline void point(const windows_t *windows, int32_t run, product_t *product) {
-    product->x[0] = windows->runs[run];
-    product->x[1] = product->x[0] + windows->distance;
-    product->x[2] = product->x[1] + windows->distance;
-}
-
-static inline void multiply(product_t *product, int32_t pixels, int32_t count, int32_t *sums,
-                            arenite_mve_turn_t turn) {
-    product->end = sums + (pixels == 1 ? (count + 3) & ~3 : (count + 1) & ~1);
-    if (pixels == TILE) {
-        arenite_mve_multiply_3(product, sums, turn);
-    } else if (pixels == 2) {
-        arenite_mve_multiply_2(product, sums, turn);
-    } else {
-        arenite_mve_multiply_1(product, sums, turn);
-    }
-}
-
-static arenite_mve_turn_t set_turns(int32_t bytes, product_t *product) {
-    const uint32_t count = (uint32_t)bytes;
-    if (count % 48 == 0) {
-        product->turns = (int32_t)(count / 48);
-        return ARENITE_MVE_BY_48;
-    }
-    product->turns = (int32_t)(count % 32 == 0 ? count / 32 : count);
-    return count % 32 == 0 ? ARENITE_MVE_BY_32 : ARENITE_MVE_BY_16;
-}
-
-/* All channels of `pixels` pixels. Where a window is one run, the weights follow one another over all blocks. */
-static inline void run_tile(const arenite_conv_2d_s8_t *p, const output_t *o, const windows_t *windows,
-                            const int32_t pixels, int8_t *out) {
-    const int32_t runs = windows->count, bytes = windows->bytes, out_c = p->out_c;
-    const int32_t *bias = p->bias;
-    int32_t sums[TILE * BLOCK]; /* of each pixel a block */
-    product_t product;
-    int32_t c = 0;
-    const arenite_mve_turn_t turn = set_turns(bytes, &product);
-    product.step = runs * bytes;
-    product.weights = p->weights;
-    point(windows, 0, &product);
-    if (runs == 1) {
-        for (; c <= out_c - BLOCK; c += BLOCK, bias += BLOCK) {
-            start_sums(bias, pixels, BLOCK, sums);
-            multiply(&product, pixels, BLOCK, sums, turn);
-            store(o, sums, c, BLOCK, pixels, out + c);
-        }
-    }
-    for (; c < out_c; c += BLOCK, bias += BLOCK) {
-        const int32_t left = out_c - c, count = left < BLOCK ? left : BLOCK;
-        const int8_t *const weights = product.weights;
-        start_sums(bias, pixels, count, sums);
-        for (int32_t run = 0; run < runs; run++) {
-            point(windows, run, &product);
-            product.weights = weights + run * bytes;
-            multiply(&product, pixels, count, sums, turn);
-        }
-        product.weights = weights + BLOCK * product.step;
-        store(o, sums, c, count, pixels, out + c);
-    }
-}
-
-static __attribute__((noinline)) void run_three(const arenite_conv_2d_s8_t *p, const output_t *o,
-                                                const windows_t *windows, int8_t *out) {
-    run_tile(p, o, windows, TILE, out);
-}
-
-static __attribute__((noinline)) void run_two(const arenite_conv_2d_s8_t *p, const output_t *o,
-                                              const windows_t *windows, int8_t *out) {
-    run_tile(p, o, windows, 2, out);
-}
-
-static __attribute__((noinline)) void run_one(const arenite_conv_2d_s8_t *p, const output_t *o,
-                                              const windows_t *windows, int8_t *out) {
-    run_tile(p, o, windows, 1, out);
+    end[0] = (uint32_t)(uintptr_t)product->entries;
+    end[1] = (uint32_t)product->step;
+    end[3] = 0;
+    arenite_mve_tile(product, o, fits && product->bytes == window_bytes, pixels, out);
 }
 
 static int exist(const int8_t *const *rows, int32_t count) {
@@ -160,31 +103,14 @@ static int is_inside(const arenite_conv_2d_s8_t *p, int32_t first, int32_t pixel
     return first >= 0 && last < p->in_w && (p->dilation_w == 1 || p->kernel_w == 1);
 }
 
-static void in_place(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
-                     windows_t *windows) {
-    const int32_t kernel_h = p->kernel_h, offset = first * p->in_c;
-    windows->count = kernel_h;
-    windows->bytes = p->kernel_w * p->in_c;
-    windows->distance = p->stride_w * p->in_c;
-    if (kernel_h == 1) {
-        windows->only_run = rows[0] + offset;
-        windows->runs = &windows->only_run;
-        return;
-    }
-    windows->runs = windows->space.list;
-    for (int32_t ky = 0; ky < kernel_h; ky++) {
-        windows->space.list[ky] = rows[ky] + offset;
-    }
-}
-
-/* One row of a window that is not whole inside, or not one run. */
+/* `taps` pixels of a row, not all of them inside, or not one run. */
 static __attribute__((noinline)) int8_t *copy_taps(const arenite_conv_2d_s8_t *p, const int8_t *row,
-                                                   int32_t first, int8_t *to) {
-    const int32_t in_c = p->in_c, in_w = p->in_w, kernel_w = p->kernel_w, zero_point = p->in_zero_point;
-    const int32_t end = first + kernel_w;
+                                                   int32_t first, int32_t taps, int8_t *to) {
+    const int32_t in_c = p->in_c, in_w = p->in_w, zero_point = p->in_zero_point;
+    const int32_t end = first + taps;
     const int one_run = p->dilation_w == 1;
     if (row == NULL || (one_run && (end <= 0 || first >= in_w))) {
-        return arenite_mve_fill(to, zero_point, kernel_w * in_c);
+        return arenite_mve_fill(to, zero_point, taps * in_c);
     }
     if (one_run) {
         const int32_t from = first < 0 ? 0 : first, until = end > in_w ? in_w : end;
@@ -192,7 +118,7 @@ static __attribute__((noinline)) int8_t *copy_taps(const arenite_conv_2d_s8_t *p
         to = arenite_mve_copy(to, row + (ptrdiff_t)from * in_c, (until - from) * in_c);
         return arenite_mve_fill(to, zero_point, (end - until) * in_c);
     }
-    for (int32_t kx = 0, x = first; kx < kernel_w; kx++, x += p->dilation_w) {
+    for (int32_t kx = 0, x = first; kx < taps; kx++, x += p->dilation_w) {
         if (x >= 0 && x < in_w) {
             to = arenite_mve_copy(to, row + (ptrdiff_t)x * in_c, in_c);
         } else {
@@ -226,15 +152,14 @@ static inline int8_t *copy_rows(const int8_t *const *rows, int32_t count, ptrdif
     return to;
 }
 
+/* Windows copied as one run each. */
 static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, const int8_t *const *rows,
                                              int32_t have_rows, int32_t first, int32_t pixels,
                                              windows_t *windows) {
-    const int32_t kernel_h = p->kernel_h, span = p->kernel_w * p->in_c;
-    int8_t *to = windows->space.copies;
-    windows->only_run = to;
-    windows->runs = &windows->only_run;
-    windows->count = 1;
-    windows->bytes = windows->distance = kernel_h * span;
+    const int32_t kernel_h = p->kernel_h, span = p->kernel_w * p->in_c, bytes = kernel_h * span;
+    start_runs(windows, bytes);
+    int8_t *to = take(windows, pixels * bytes);
+    add_runs(windows, to, bytes);
     for (; pixels > 0; pixels--, first += p->stride_w) {
         const ptrdiff_t offset = is_inside(p, first, 1) ? (ptrdiff_t)first * p->in_c : -1;
         if (have_rows && offset >= 0) {
@@ -244,76 +169,114 @@ static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, cons
         for (int32_t ky = 0; ky < kernel_h; ky++) {
             const int8_t *const row = rows[ky];
             to = row != NULL && offset >= 0 ? arenite_mve_copy(to, row + offset, span)
-                                            : copy_taps(p, row, first, to);
+                                            : copy_taps(p, row, first, p->kernel_w, to);
         }
     }
 }
 
-/* One pixel whose window is too large to be copied: a run a tap. */
+/* Windows that share what they have in common, a run for each of their rows: read where they lie, but what reaches
+ * outside is copied. `length` pixels of a row serve all. */
+static inline void by_rows(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
+                           int32_t length, int inside, windows_t *windows) {
+    const int32_t distance = p->stride_w * p->in_c, bytes = length * p->in_c;
+    const int8_t *outside = NULL;
+    start_runs(windows, p->kernel_w * p->in_c);
+    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        const int8_t *from = rows[ky] + (ptrdiff_t)first * p->in_c;
+        if (rows[ky] == NULL) {
+            if (outside == NULL) {
+                int8_t *const to = take(windows, bytes);
+                arenite_mve_fill(to, p->in_zero_point, bytes);
+                outside = to;
+            }
+            from = outside;
+        } else if (!inside) {
+            int8_t *const to = take(windows, bytes);
+            copy_taps(p, rows[ky], first, length, to);
+            from = to;
+        }
+        add_runs(windows, from, distance);
+    }
+}
+
+/* Windows too large to be copied: a run for each tap. */
 static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, const int8_t *const *rows,
                                               int32_t first, windows_t *windows) {
     const int32_t taps = p->kernel_h * p->kernel_w;
     const int8_t *const outside = p->weights + (ptrdiff_t)((p->out_c + 3) & ~3) * taps * p->in_c;
-    const int8_t **run = windows->space.list;
-    windows->runs = run;
-    windows->count = taps;
-    windows->bytes = p->in_c;
-    windows->distance = 0;
+    start_runs(windows, p->in_c);
     for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        const int8_t *const row = rows[ky];
         int32_t x = first;
         for (int32_t kx = 0; kx < p->kernel_w; kx++, x += p->dilation_w) {
-            const int inside = rows[ky] != NULL && x >= 0 && x < p->in_w;
-            *run++ = inside ? rows[ky] + (ptrdiff_t)x * p->in_c : outside;
+            const int8_t *at[TILE];
+            for (int32_t i = 0, xi = x; i < TILE; i++, xi += p->stride_w) {
+                at[i] = row != NULL && xi >= 0 && xi < p->in_w ? row + (ptrdiff_t)xi * p->in_c : outside;
+            }
+            add_run(windows, at[0], at[1], at[2]);
         }
     }
 }
 
-static void set_output(const arenite_conv_2d_s8_t *p, output_t *o) {
-    o->store.multiplier = p->multiplier;
-    o->store.shift = p->shift;
-    o->store.zero_point = p->out_zero_point;
-    o->store.out_c = p->out_c;
-    vst1q_s8(o->store.limits, vdupq_n_s8((int8_t)p->act_min));
-    vst1q_s8(o->store.limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
-    o->store.act_min = p->act_min;
-    o->store.act_max = p->act_max;
+/* Find the windows of up to `pixels` pixels from input pixel `first` on; returns of how many. */
+static int32_t find_windows(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t have_rows,
+                            int32_t first, int32_t pixels, windows_t *windows) {
+    const int32_t kernel_h = p->kernel_h, span = p->kernel_w * p->in_c, window_bytes = kernel_h * span;
+    const int is_one_run = p->dilation_w == 1 || p->kernel_w == 1,
+              can_copy = window_bytes <= ARENITE_MVE_COPY;
+    const int is_long = kernel_h == 1 || span >= LONG_RUN || !can_copy;
+    if (have_rows && is_long && is_inside(p, first, pixels)) {
+        by_rows(p, rows, first, 0, 1, windows);
+        return pixels;
+    }
+    if (is_one_run && is_long) {
+        const int inside = is_inside(p, first, pixels);
+        const int32_t length = (pixels - 1) * p->stride_w + p->kernel_w;
+        if ((inside ? 1 : kernel_h) * length * p->in_c <= room(kernel_h)) {
+            by_rows(p, rows, first, length, inside, windows);
+            return pixels;
+        }
+    }
+    if (!can_copy) {
+        by_taps(p, rows, first, windows);
+        return pixels;
+    }
+    const int32_t fit = room(1) / window_bytes;
+    pixels = fit < pixels ? fit : pixels;
+    copied(p, rows, have_rows, first, pixels, windows);
+    return pixels;
+}
+
+static void set_output(const arenite_conv_2d_s8_t *p, arenite_mve_output_t *o) {
+    o->bias = p->bias;
+    o->multiplier = p->multiplier;
+    o->shift = p->shift;
+    o->zero_point = p->out_zero_point;
+    o->out_c = p->out_c;
+    vst1q_s8(o->limits, vdupq_n_s8((int8_t)p->act_min));
+    vst1q_s8(o->limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
+    o->act_min = p->act_min;
+    o->act_max = p->act_max;
     o->mode = (arenite_mve_mode_t)p->per_channel;
 }
 
 void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                             int32_t *scratch) {
     const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
-    output_t output;
-    const int32_t span = p->kernel_w * p->in_c, window_bytes = p->kernel_h * span;
-    const int have_rows = exist(rows, p->kernel_h) && p->kernel_h <= ARENITE_MVE_RUNS;
-    const int is_long = p->kernel_h == 1 || span >= LONG_RUN;
+    const int32_t have_rows = exist(rows, p->kernel_h);
+    const int32_t window_bytes = p->kernel_h * p->kernel_w * p->in_c;
+    arenite_mve_output_t output;
     windows_t windows;
     (void)step;
     (void)scratch;
     set_output(p, &output);
-    for (int32_t x = 0; x < p->out_w;) {
-        const int32_t first = x * p->stride_w - p->pad_left;
-        const int32_t left = p->out_w - x;
-        int32_t pixels = left < TILE ? left : TILE;
-        if (pixels * window_bytes > ARENITE_MVE_COPY && !(have_rows && is_inside(p, first, pixels))) {
-            pixels = 1;
-        }
-        const int can_copy = pixels * window_bytes <= ARENITE_MVE_COPY;
-        if (have_rows && is_inside(p, first, pixels) && (is_long || !can_copy)) {
-            in_place(p, rows, first, &windows);
-        } else if (can_copy) {
-            copied(p, rows, have_rows, first, pixels, &windows);
-        } else {
-            by_taps(p, rows, first, &windows);
-        }
-        if (pixels == TILE) {
-            run_three(p, &output, &windows, out);
-        } else if (pixels == 2) {
-            run_two(p, &output, &windows, out);
-        } else {
-            run_one(p, &output, &windows, out);
-        }
-        x += pixels;
+    for (int32_t x = 0, pixels; x < p->out_w; x += pixels) {
+        const int32_t left = p->out_w - x; /* four are two and two, not three and one */
+        pixels = left == 4 ? 2 : left < TILE ? left : TILE;
+        const int32_t found =
+            find_windows(p, rows, have_rows, x * p->stride_w - p->pad_left, pixels, &windows);
+        pixels = found < pixels ? found : pixels;
+        run_tile(p, &output, &windows, pixels, window_bytes, out);
         out += pixels * p->out_c;
     }
 }

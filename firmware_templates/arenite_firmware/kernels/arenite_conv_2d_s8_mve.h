@@ -4,8 +4,9 @@
  *
  * The same parameters, packed otherwise:
  *   weights     [out_c][kernel_h][kernel_w][in_c], channels in the order of whole blocks of 16 as ARENITE_MVE_CHANNEL
- *               says, those left over as they are, and zeros up to a multiple of 4 channels. Behind them, where a window
- *               has more than ARENITE_MVE_COPY bytes, in_c times in_zero_point
+ *               says, those left over as they are, and zeros up to a multiple of 4 channels. Behind each channel of a
+ *               window of up to ARENITE_MVE_RESIDENT_ALONE bytes lie zeros up to a multiple of 16 bytes; behind all,
+ *               where a window has more than ARENITE_MVE_COPY bytes, in_c times in_zero_point
  *   bias, multiplier, shift  in the same order, with zeros up to a multiple of 4
  *   per_channel  one of arenite_mve_mode_t
  * A window has at most ARENITE_MVE_COPY bytes, or at most ARENITE_MVE_RUNS taps. */
@@ -15,7 +16,7 @@
 #include "arenite_conv_2d_s8.h"
 
 #define ARENITE_MVE_COPY 432 /* bytes of stack for windows that do not lie in memory as they are needed */
-#define ARENITE_MVE_RUNS 32
+#define ARENITE_MVE_RUNS 27
 
 /* rows, out: as arenite_conv_2d_s8. No scratch. */
 void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,

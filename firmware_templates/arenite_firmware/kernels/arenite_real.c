@@ -5,6 +5,8 @@
 
 #define LN2 0.69314718055994530942
 #define TERMS 13 /* 0.35^14 / 14! is below 2^-57 */
+#define ROOT2 1.41421356237309504880
+#define LOG_TERMS 21 /* 0.1716^23 / 23 is below 2^-62 */
 
 /* 2^n, n from -1022 to 1023. */
 static double power_of_two(int32_t n) {
@@ -44,4 +46,23 @@ float arenite_tanh(float x) {
     }
     const double e = exponential(2.0 * a);
     return (float)((e - 1.0) / (e + 1.0));
+}
+
+/* x = 2^n * m with m from sqrt(1/2) to sqrt(2), ln(m) = 2 artanh((m - 1) / (m + 1)) by its series. */
+float arenite_log(float x) {
+    double m = x;
+    uint64_t bits;
+    __builtin_memcpy(&bits, &m, sizeof bits);
+    int32_t n = (int32_t)(bits >> 52) - 1023;
+    m /= power_of_two(n);
+    if (m > ROOT2) {
+        m *= 0.5;
+        n++;
+    }
+    const double s = (m - 1.0) / (m + 1.0);
+    double sum = 0.0;
+    for (int32_t i = LOG_TERMS; i > 0; i -= 2) {
+        sum = sum * s * s + 1.0 / i;
+    }
+    return (float)(n * LN2 + 2.0 * s * sum);
 }

@@ -21,4 +21,7 @@ float arenite_exp(float x);
 /* tanh(x), as accurate, from exp(2x). */
 float arenite_tanh(float x);
 
+/* ln(x), as accurate, for finite x that are neither 0 nor subnormal nor negative. */
+float arenite_log(float x);
+
 #endif

@@ -15,7 +15,7 @@ typedef struct {
     int32_t
         out_pixel_step; /* from sum to sum for neighbouring input pixels and channels; 0 where they are reduced */
     int32_t out_channel_step;
-    int32_t outputs;        /* bytes of an output row */
+    int32_t outputs;        /* elements of an output row */
     int32_t offset;         /* added to each sum: -input zero point * terms */
     int32_t multiplier;     /* 0 .. 2^31 - 1 */
     int8_t shift;           /* -31 .. 30, positive is left */

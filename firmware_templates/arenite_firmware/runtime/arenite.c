@@ -60,20 +60,39 @@ static int32_t first_row(const arenite_window_t *window, int32_t step) {
     return row >= 0 ? row / divisor : -((divisor - 1 - row) / divisor);
 }
 
+/* Functions that have few registers to spare, and are called for every row: in line they spill those of their callers. */
+#if defined(__GNUC__)
+#define APART __attribute__((noinline))
+#else
+#define APART
+#endif
+
 /* Write the pointers of one read's window; returns the place behind them. */
-static const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read, uint8_t *const *memory,
-                             int32_t step, uint32_t item, const int8_t **rows) {
+static APART const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read,
+                                   uint8_t *const *memory, int32_t step, uint32_t item, const int8_t **rows) {
     const arenite_value_t *value = read->value;
     const arenite_window_t *window = read->window;
-    const int8_t *start = (value->place >> ARENITE_REGION_SHIFT == ARENITE_CONSTANT_REGION)
-                              ? model->constants[value->place & ARENITE_OFFSET_MASK]
-                              : (const int8_t *)rows_start(memory, value);
-    start += item * value->item_bytes;
-    int32_t row = first_row(window, step);
-    for (uint32_t k = window->window; k != 0; k--) {
-        const int is_inside = row >= 0 && row < (int32_t)value->rows;
-        *rows++ = is_inside ? start + row_offset(model, value, (uint32_t)row) : NULL;
-        row += window->dilation;
+    const int8_t **const end = rows + window->window;
+    const uint32_t count = value->rows, dilation = window->dilation, ring = value->ring_rows;
+    const int8_t *const start = ((value->place >> ARENITE_REGION_SHIFT == ARENITE_CONSTANT_REGION)
+                                     ? model->constants[value->place & ARENITE_OFFSET_MASK]
+                                     : (const int8_t *)rows_start(memory, value)) +
+                                item * value->item_bytes;
+    const int32_t first = first_row(window, step);
+    uint32_t row = (uint32_t)first; /* beyond `count` if it lies above the value, too */
+    if (ring == 0) {
+        for (; rows < end; row += dilation) {
+            *rows++ = row < count ? start + row_offset(model, value, row) : NULL;
+        }
+        return rows;
+    }
+    int32_t slot = first % (int32_t)ring;
+    slot += slot < 0 ? (int32_t)ring : 0;
+    for (; rows < end; row += dilation) {
+        *rows++ = row < count ? start + (uint32_t)slot * value->row_bytes : NULL;
+        slot += (int32_t)dilation;
+        slot -=
+            slot >= (int32_t)ring ? (int32_t)ring : 0; /* a window of several rows spans less than the ring */
     }
     return rows;
 }
@@ -90,22 +109,19 @@ static uint8_t *output_row(const arenite_model_t *model, const arenite_layer_t *
 }
 
 #ifdef ARENITE_ON_ROW
-static void show_row(const arenite_feed_t *feed, uint16_t step) {
-    const uint16_t index = feed->layer;
-    const arenite_layer_t *layer = &feed->model->layers[index];
-    const uint8_t *row = NULL;
-    if (!layer->accumulates || step + 1u == layer->reads[0].value->rows) {
-        row = output_row(feed->model, layer, feed->memory, step, feed->item);
-    }
-    arenite_on_row(feed->model, index, step, row);
+static void show_row(const arenite_feed_t *feed, const arenite_layer_t *layer, uint16_t step,
+                     const uint8_t *row) {
+    const int is_whole = !layer->accumulates || step + 1u == layer->reads[0].value->rows;
+    arenite_on_row(feed->model, feed->layer, step, is_whole ? row : NULL);
 }
-#define SHOW_ROW(feed, step) show_row(feed, step)
+#define SHOW_ROW(feed, layer, step, row) show_row(feed, layer, step, row)
 #else
-#define SHOW_ROW(feed, step) ((void)0)
+#define SHOW_ROW(feed, layer, step, row) ((void)(row))
 #endif
 
-static void run_step(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
-                     int32_t step, uint32_t item) {
+/* Returns where the row was written. */
+static APART uint8_t *run_step(const arenite_model_t *model, const arenite_layer_t *layer,
+                               uint8_t *const *memory, int32_t step, uint32_t item) {
     const int8_t *rows[ARENITE_MAX_POINTERS];
     const int8_t **next = rows;
     for (uint8_t i = 0; i < layer->read_count; i++) {
@@ -117,6 +133,7 @@ static void run_step(const arenite_model_t *model, const arenite_layer_t *layer,
         scratch = (int32_t *)(void *)arenite_at(memory, layer->scratch_place);
     }
     layer->kernel(layer->params, rows, (int8_t *)out, step, scratch);
+    return out;
 }
 
 static uint16_t *counters_of(const arenite_feed_t *feed) {
@@ -197,13 +214,14 @@ static void advance(arenite_feed_t *feed) {
     uint16_t *counters = counters_of(feed);
     const arenite_layer_t *layer;
     while ((layer = next_layer(feed)) != NULL && layer->kernel != NULL) {
-        const uint16_t index = feed->layer;
+        const uint16_t index = feed->layer, step = counters[index];
         BEFORE_STEP(feed);
 #ifdef ARENITE_ON_STEP
-        arenite_on_step(feed->model, index, counters[index]);
+        arenite_on_step(feed->model, index, step);
 #endif
-        run_step(feed->model, layer, feed->memory, counters[index]++, feed->item);
-        SHOW_ROW(feed, (uint16_t)(counters[index] - 1u));
+        const uint8_t *const row = run_step(feed->model, layer, feed->memory, step, feed->item);
+        counters[index] = (uint16_t)(step + 1u);
+        SHOW_ROW(feed, layer, step, row);
         AFTER_STEP(feed);
         feed->left--;
     }
@@ -241,9 +259,11 @@ void *arenite_row(const arenite_feed_t *feed) {
 }
 
 void arenite_feed(arenite_feed_t *feed) {
-    if (waiting_layer(feed) != NULL) {
-        SHOW_ROW(feed, counters_of(feed)[feed->layer]);
-        counters_of(feed)[feed->layer]++;
+    const arenite_layer_t *layer = waiting_layer(feed);
+    if (layer != NULL) {
+        uint16_t *const step = &counters_of(feed)[feed->layer];
+        SHOW_ROW(feed, layer, *step, arenite_row(feed));
+        *step += 1;
         AFTER_STEP(feed);
         feed->left--;
         advance(feed);

@@ -15,7 +15,7 @@ static void start(const vectors_t *vectors) {
 }
 
 int main(void) {
-    const update_slots_t *slots = board_update_slots();
+    const update_slots_t *slots = board_update_slots(IMAGE_FIRMWARE);
     const update_boot_t boot = update_boot(slots);
     if (boot.slot >= 0) {
         start((const vectors_t *)(uintptr_t)(slots->start[boot.slot] + UPDATE_PAYLOAD_AT));

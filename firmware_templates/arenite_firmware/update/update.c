@@ -108,17 +108,18 @@ update_boot_t update_boot(const update_slots_t *slots) {
         return boot;
     }
     const int other = 1 - boot.slot;
+    const bool has_other = boot.status[other] == UPDATE_OK;
     boot.confirmed = is_confirmed(slots, boot.slot);
-    if (!boot.confirmed && boot.status[other] == UPDATE_OK) {
+    if (!boot.confirmed && (has_other || slots->has_own)) {
         if (is_tried(slots, boot.slot) || !write_mark(slots, boot.slot, 0)) {
             boot.rolled_back = true;
-            boot.slot = other;
-            boot.confirmed = is_confirmed(slots, other);
+            boot.slot = has_other ? other : -1;
+            boot.confirmed = has_other && is_confirmed(slots, other);
         } else {
             boot.on_trial = true;
         }
     }
-    boot.version = images[boot.slot].version;
+    boot.version = boot.slot >= 0 ? images[boot.slot].version : 0u;
     return boot;
 }
 

@@ -40,12 +40,13 @@ typedef struct {
     image_rules_t rules;
     uint32_t start[UPDATE_SLOTS];
     uint32_t slot_bytes;
+    bool has_own; /* what starts where no slot counts works too: a first image is on trial like any other */
 } update_slots_t;
 
 /* What a start found. */
 typedef struct {
-    int slot; /* to start; -1: no slot counts */
-    uint32_t version;
+    int slot;         /* to start; -1: none, so what is there without slots, if anything */
+    uint32_t version; /* 0 without a slot */
     bool confirmed;
     bool on_trial;    /* it was just marked as tried, and must confirm itself */
     bool rolled_back; /* the newer image did not confirm itself */

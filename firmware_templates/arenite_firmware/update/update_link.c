@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "update_link.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "bytes.h"
 
-enum { STATE = 0, BEGIN = 1, TAKE = 2, FINISH = 3, CONFIRM = 4, RESTART = 5 };
+enum { STATE = 0, BEGIN = 1, TAKE = 2, FINISH = 3, CONFIRM = 4, RESTART = 5, OF_MODEL = 16 };
 enum { CONFIRMED = 1, ON_TRIAL = 2, ROLLED_BACK = 4 };
 #define TAKE_HEADER 5u /* operation, offset */
 
@@ -26,9 +27,9 @@ static void put_state(const update_slots_t *slots, const update_boot_t *running,
     reply->bytes = 13;
 }
 
-static update_status_t begin(const uint8_t *header) {
+static update_status_t begin(image_kind_t kind, const uint8_t *header) {
     finished = false;
-    return update_begin(&install, board_update_slots(), board_update_running(), header);
+    return update_begin(&install, board_update_slots(kind), board_update_running(kind), header);
 }
 
 /* Bytes that are there already come again when the reply to them was lost. */
@@ -52,12 +53,12 @@ static update_status_t ask_restart(void) {
     return restart ? UPDATE_OK : UPDATE_OUT_OF_ORDER;
 }
 
-static update_status_t confirm(void) {
-    update_boot_t *running = board_update_running();
+static update_status_t confirm(image_kind_t kind) {
+    update_boot_t *running = board_update_running(kind);
     if (running->slot < 0) {
         return UPDATE_NO_IMAGE;
     }
-    const update_status_t status = update_confirm(board_update_slots(), running->slot);
+    const update_status_t status = update_confirm(board_update_slots(kind), running->slot);
     running->confirmed = running->confirmed || status == UPDATE_OK;
     return status;
 }
@@ -76,20 +77,30 @@ app_status_t update_link(const app_request_t *request, app_reply_t *reply) {
     if (bytes < 1) {
         return APP_BAD_LENGTH;
     }
-    const bool fits = p[0] == BEGIN  ? bytes == 1u + IMAGE_HEADER_BYTES
-                      : p[0] == TAKE ? bytes >= TAKE_HEADER
-                                     : bytes == 1;
+    const uint32_t operation = p[0] & (OF_MODEL - 1u);
+    const image_kind_t kind = (p[0] & OF_MODEL) != 0 ? IMAGE_MODEL : IMAGE_FIRMWARE;
+    const bool fits = operation == BEGIN  ? bytes == 1u + IMAGE_HEADER_BYTES
+                      : operation == TAKE ? bytes >= TAKE_HEADER
+                                          : bytes == 1;
     if (!fits) {
         return APP_BAD_LENGTH;
     }
-    update_status_t result = UPDATE_OK;
+    if (p[0] >= 2 * OF_MODEL) {
+        return APP_BAD_INDEX;
+    }
     reply->bytes = 1;
-    switch (p[0]) {
+    const bool needs_slots = operation == STATE || operation == BEGIN || operation == CONFIRM;
+    if (needs_slots && board_update_slots(kind) == NULL) {
+        reply->data[0] = (uint8_t)UPDATE_OTHER_KIND;
+        return APP_OK;
+    }
+    update_status_t result = UPDATE_OK;
+    switch (operation) {
     case STATE:
-        put_state(board_update_slots(), board_update_running(), reply);
+        put_state(board_update_slots(kind), board_update_running(kind), reply);
         break;
     case BEGIN:
-        result = begin(p + 1);
+        result = begin(kind, p + 1);
         break;
     case TAKE:
         result = take(get_u32(p + 1), p + TAKE_HEADER, bytes - TAKE_HEADER);
@@ -98,7 +109,7 @@ app_status_t update_link(const app_request_t *request, app_reply_t *reply) {
         result = finish();
         break;
     case CONFIRM:
-        result = confirm();
+        result = confirm(kind);
         break;
     case RESTART:
         result = ask_restart();

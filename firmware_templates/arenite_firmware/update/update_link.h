@@ -10,6 +10,8 @@
  *     4 confirm   -                       -
  *     5 restart   -                       -; the board restarts, if a `finish` went well
  *
+ * With 16 added they are about the slots for the model alone; take, finish and restart are about what was begun.
+ *
  * Each may be asked again when its reply was lost. That is why there is a restart here: a second one would end the trial
  * of the new image, so the board restarts once, and then has no finished image any more. */
 #ifndef ARENITE_UPDATE_LINK_H
@@ -19,9 +21,10 @@
 #include "command.h"
 #include "update.h"
 
-/* The board's slots, and what the start found in them: whoever chose the slot (the loader) leaves it there. */
-const update_slots_t *board_update_slots(void);
-update_boot_t *board_update_running(void);
+/* The board's slots for firmware or for models, and what the start found in them: whoever chose the slot leaves it there.
+ * NULL where this firmware has none of that kind. */
+const update_slots_t *board_update_slots(image_kind_t kind);
+update_boot_t *board_update_running(image_kind_t kind);
 
 /* Forgets an image on its way. */
 void update_link_start(void);

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from arenite.cold_start import Timeline
 from arenite.errors import FallbackWarning, MissingToolError, ModelError, UsageError
-from arenite.tflite_graph import Graph
+from arenite.graph import Graph
 
 __all__ = [
     "ENGINES",
@@ -133,8 +133,7 @@ class Engine(Protocol):
         """Put a stateful model's variables back to their initial values."""
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """Where an engine is, and for which formats it is tried when none is named (`chosen`) or only on request."""
 
     module: str

@@ -20,7 +20,7 @@ from arenite.engines import (
     read_only,
     refuse,
 )
-from arenite.tflite_graph import Graph
+from arenite.graph import Graph
 
 __all__ = ["Aot"]
 

@@ -25,7 +25,7 @@ from arenite.engines import (
     refuse,
 )
 from arenite.errors import MissingToolError, ModelError
-from arenite.tflite_graph import Graph
+from arenite.graph import Graph
 
 __all__ = ["CoreMl"]
 

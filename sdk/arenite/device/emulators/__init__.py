@@ -10,7 +10,7 @@ from typing import Protocol
 
 from arenite.device.client import RunResult
 from arenite.device.streams import Stream
-from arenite.device.target import Target, read_target
+from arenite.device.target import Target, read_segments, read_target
 from arenite.errors import MissingToolError, UsageError
 
 __all__ = ["EMULATORS", "EmulatedBoard", "available_emulators", "start_emulator"]
@@ -45,7 +45,7 @@ def start_emulator(bundle_dir: Path, name: str | None = None) -> EmulatedBoard:
         name: `unicorn`, `qemu`, or None for the fastest that is installed.
 
     Raises:
-        UsageError: The bundle is not built, or the board has no such emulator.
+        UsageError: The bundle is not built, or is for a slot, or the board has no such emulator.
         MissingToolError: The emulator is not installed.
         LinkError: The emulator does not start.
     """
@@ -61,6 +61,7 @@ def start_emulator(bundle_dir: Path, name: str | None = None) -> EmulatedBoard:
         raise UsageError(f"{target.board} has no emulator {name!r}", cure=f"Its emulators: {known}")
     if not _is_installed(name, target):
         raise MissingToolError(f"the emulator {name} is not installed", cure=_cure(name, target))
+    _check_start(target)
     if name == "qemu":
         from arenite.device.emulators.qemu_runner import QemuBoard
 
@@ -68,6 +69,14 @@ def start_emulator(bundle_dir: Path, name: str | None = None) -> EmulatedBoard:
     from arenite.device.emulators.unicorn_runner import UnicornBoard
 
     return UnicornBoard(target)
+
+
+def _check_start(target: Target) -> None:
+    start = next(region["origin"] for region in target.memory if region["kind"] == "flash")
+    if not any(s.address <= start < s.address + len(s.data) for s in read_segments(target.image)):
+        problem = f"nothing in the firmware lies at {start:#x}, where {target.board} starts: it is for a slot"
+        cure = "Verify it at the port of a board that has the loader, or bundle it without --slot"
+        raise UsageError(problem, where=str(target.image), cure=cure)
 
 
 def _is_installed(name: str, target: Target) -> bool:

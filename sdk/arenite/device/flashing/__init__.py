@@ -67,6 +67,8 @@ def flash(
     stub: bool = True,
     dry_run: bool = False,
     check: bool = True,
+    verify_on: str | None = None,
+    image: bytes | None = None,
     progress: Progress | None = None,
 ) -> FlashReport:
     """Flashes a built bundle.
@@ -84,6 +86,9 @@ def flash(
         stub: esptool may load its faster helper into RAM.
         dry_run: Ask and compare only.
         check: Run the golden vectors afterwards.
+        verify_on: The port where the firmware answers, if it is not `port`. Without it a board with a UF2 drive is not
+            verified.
+        image: Of firmware for a slot its signed image; the loader goes with it.
         progress: Told of each stage.
 
     Raises:
@@ -93,7 +98,7 @@ def flash(
     """
     folder, say = Path(bundle_dir), progress or silent()
     target = read_flash_target(folder)
-    pieces = pieces_of(folder, target)
+    pieces = pieces_of(folder, target, image)
     if target.method in ("esptool", "stm32loader"):
         check_port(port)
     loader = _loader(target, pieces, folder, port, baud, reset, stub)
@@ -112,7 +117,8 @@ def flash(
     else:
         read_back = None if dry_run and missing else True
     started = not dry_run and loader.start()
-    proof = verify(folder, on=port, progress=progress) if check and started and target.method != "uf2" else None
+    answers_at = verify_on or (port if target.method != "uf2" else None)
+    proof = verify(folder, on=answers_at, progress=progress) if check and started and answers_at is not None else None
     return _report(target, loader, port, chip, pieces, missing, read_back, dry_run, started, proof)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from arenite._manifest import read_manifest
 from arenite.device.flashing.model import Piece
 from arenite.device.target import read_segments
+from arenite.device.updating.bundles import checked_image, factory_segments
 from arenite.errors import UsageError
 
 __all__ = ["FlashTarget", "pieces_of", "read_flash_target"]
@@ -67,29 +68,45 @@ def read_flash_target(bundle_dir: Path) -> FlashTarget:
         raise UsageError("the manifest's `flash` is damaged", where=str(bundle_dir), cure="Bundle it again") from error
 
 
-def pieces_of(bundle_dir: Path, target: FlashTarget) -> list[Piece]:
+def pieces_of(bundle_dir: Path, target: FlashTarget, image: bytes | None = None) -> list[Piece]:
     """The firmware in pieces of at most 64 KiB, none of which crosses a border of 64 KiB, by ascending address.
 
+    Args:
+        bundle_dir: A built bundle.
+        target: How its board is flashed.
+        image: Of firmware for a slot its signed image, before which goes the loader.
+
     Raises:
-        UsageError: The bundle is not built, or what was built is damaged or outside the board's flash.
+        UsageError: The bundle is not built, or what was built is damaged or outside the board's flash; it is for a slot
+            and there is no image of it, or there is one and it is for none.
     """
     listing = bundle_dir / "build" / "flasher_args.json"
     if target.method == "esptool" and listing.is_file():
         return _cut(_listed(listing))
-    if read_manifest(bundle_dir).get("loader"):
-        cure = "Sign it with `arenite update sign` and write loader and image as docs/update.md says"
-        raise UsageError("the bundle is for a slot, which needs a signed image", where=str(bundle_dir), cure=cure)
-    elf = bundle_dir / "build" / "firmware.elf"
-    if not elf.is_file():
-        cure = f"Run arenite build {bundle_dir}"
-        raise UsageError("the bundle is not built", where=str(bundle_dir), cure=cure)
-    segments = [Piece(segment.address, segment.data) for segment in read_segments(elf)]
+    segments, elf = _segments(bundle_dir, image), bundle_dir / "build"
     for piece in segments:
         if not any(start <= piece.address and piece.end <= end for start, end in target.spans):
             problem = f"the firmware has bytes at {piece.address:#x}..{piece.end:#x}, which is not in the board's flash"
             raise UsageError(problem, where=str(elf), cure="Build the bundle again for this board")
     shift = target.offset - target.origin if target.method == "esptool" else 0
     return _cut([Piece(piece.address + shift, piece.data) for piece in segments])
+
+
+def _segments(bundle_dir: Path, image: bytes | None) -> list[Piece]:
+    """What the linker placed; of firmware for a slot the loader and the image."""
+    is_slotted = bool(read_manifest(bundle_dir).get("loader"))
+    if is_slotted and image is None:
+        cure = "Sign it with `arenite update sign` and give --image"
+        raise UsageError("the bundle is for a slot, which needs a signed image", where=str(bundle_dir), cure=cure)
+    if image is not None:
+        found = factory_segments(bundle_dir, checked_image(bundle_dir, image))
+    else:
+        elf = bundle_dir / "build" / "firmware.elf"
+        if not elf.is_file():
+            cure = f"Run arenite build {bundle_dir}"
+            raise UsageError("the bundle is not built", where=str(bundle_dir), cure=cure)
+        found = read_segments(elf)
+    return [Piece(segment.address, segment.data) for segment in found]
 
 
 def _listed(listing: Path) -> list[Piece]:

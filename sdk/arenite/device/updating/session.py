@@ -9,16 +9,19 @@ from dataclasses import dataclass
 
 from arenite.device import protocol
 from arenite.device.client import Device
-from arenite.device.updating.image import HEADER_BYTES, Header, read_header
+from arenite.device.updating.image import HEADER_BYTES, Header, Kind, read_header
 from arenite.errors import CheckFailedError, LinkError
 from arenite.progress import Progress, silent
 
 __all__ = ["SlotState", "UpdateReport", "begin", "finish", "read_state", "send_image", "send_payload"]
 
 _STATE, _BEGIN, _TAKE, _FINISH, _CONFIRM = range(5)
+_OF_MODEL = 16  # added to an operation that is about the slots for the model alone
 _TAKE_HEADER = 5
 _MOST_BYTES = protocol.MAX_PAYLOAD - _TAKE_HEADER
 _ERASE_S = 30.0
+_OTHER_KIND = 3
+_KIND_WORDS = {Kind.FIRMWARE: "firmware", Kind.MODEL: "a model alone"}
 _RESULTS = (
     "holds a whole, signed image",
     "holds no image",
@@ -41,7 +44,7 @@ class SlotState:
     """What a board says of its slots.
 
     Attributes:
-        slot: That runs; None when it runs from none.
+        slot: That runs; None when it runs from none: firmware without a signature, or the model inside the firmware.
         version: Of what runs; 0 when that is no signed image.
         confirmed: Later starts keep it.
         on_trial: It must be confirmed, or the next start goes back to the other.
@@ -68,13 +71,13 @@ class UpdateReport:
     after: SlotState
 
 
-def read_state(device: Device) -> SlotState:
-    """What a board says of its slots.
+def read_state(device: Device, kind: Kind = Kind.FIRMWARE) -> SlotState:
+    """What a board says of its slots for firmware, or of those for its model alone.
 
     Raises:
         LinkError: It has none, or does not answer.
     """
-    reply = _ask(device, _STATE)
+    reply = _ask(device, _STATE, kind=kind)
     if len(reply) < 12:
         raise LinkError("the board's reply to `update` is malformed", where=device.name)
     slot, version, flags, first, second, limit = struct.unpack_from("<bIBBBI", reply)
@@ -105,20 +108,21 @@ def send_image(device: Device, image: bytes, *, confirm: bool = True, progress: 
         CheckFailedError: It is damaged, or the board refuses it, or the board went back to what it ran before.
         LinkError: The board has no slots, or does not answer.
     """
-    header, before = read_header(image), read_state(device)
+    header = read_header(image)
+    before = read_state(device, header.kind)
     with (progress or silent()).step("send the image", header.payload_bytes) as step:
         begin(device, image)
         send_payload(device, image, advance=step.advance)
         finish(device)
     device.reboot(into_update=True)
-    state = read_state(device)
+    state = read_state(device, header.kind)
     if state.version != header.version:
         went_back = "it was tried and did not confirm itself" if state.rolled_back else "it does not start"
         problem = f"the board runs version {state.version} and not {header.version}: {went_back}"
         raise CheckFailedError(problem, where=device.name, cure="Send it again with a higher version")
     if confirm and not state.confirmed:
-        _ask(device, _CONFIRM)
-        state = read_state(device)
+        _ask(device, _CONFIRM, kind=header.kind)
+        state = read_state(device, header.kind)
     return UpdateReport(header, before, state)
 
 
@@ -128,7 +132,7 @@ def begin(device: Device, image: bytes) -> None:
     Raises:
         CheckFailedError: The board refuses.
     """
-    _ask(device, _BEGIN, image[:HEADER_BYTES])
+    _ask(device, _BEGIN, image[:HEADER_BYTES], read_header(image).kind)
 
 
 def send_payload(
@@ -154,15 +158,18 @@ def finish(device: Device) -> None:
     _ask(device, _FINISH)
 
 
-def _ask(device: Device, operation: int, data: bytes = b"") -> bytes:
-    """One operation; what follows its result.
+def _ask(device: Device, operation: int, data: bytes = b"", kind: Kind = Kind.FIRMWARE) -> bytes:
+    """One operation on the slots for images of a kind; what follows its result.
 
     Raises:
         CheckFailedError: The board refuses.
     """
+    operation += _OF_MODEL if kind is Kind.MODEL else 0
     reply = device.request(protocol.UPDATE, bytes([operation]) + data, timeout_s=_ERASE_S)
     if not reply:
         raise LinkError("the board's reply to `update` is malformed", where=device.name)
+    if operation & ~_OF_MODEL == _STATE and reply[0] == _OTHER_KIND:
+        raise CheckFailedError(f"the board has no slots for {_KIND_WORDS[kind]}", where=device.name)
     if reply[0] != 0:
         raise CheckFailedError(f"the board refuses the image: {_text(reply[0])}", where=device.name)
     return reply[1:]
