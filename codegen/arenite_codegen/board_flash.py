@@ -28,7 +28,7 @@ class Flashing:
         family: An STM32's family, by which the size of its flash is found (`F4`); the family id of UF2 (`0xe48bff56`).
         size_bytes: The least flash that the board's chip has.
         offset: esptool: where in the chip's flash the board's first flash region starts.
-        command: Program and arguments; `{elf}`, `{bin}` and `{port}` stand for files and port.
+        command: Program and arguments; `{elf}`, `{bin}`, `{hex}` and `{port}` stand for files and port.
     """
 
     method: str

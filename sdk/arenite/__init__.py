@@ -363,7 +363,7 @@ def build(
     bundle_dir: Path | str,
     toolchain: str | None = None,
     *,
-    optimise: str = "speed",
+    optimise: str | None = None,
     progress: Progress | None = None,
 ) -> BuildReport:
     """Compile a bundle to firmware; see `arenite_codegen.build.build`."""

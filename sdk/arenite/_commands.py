@@ -196,6 +196,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         caller_inputs=_positions(arguments.caller_input),
         caller_outputs=_positions(arguments.caller_output),
         keep_input=arguments.keep_input,
+        optimise=arguments.optimize,
         guards=arguments.guards,
         camera=arguments.camera,
         exports=arguments.export,
