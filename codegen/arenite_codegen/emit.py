@@ -160,13 +160,18 @@ def _layer(
         "parameters": parameters,
         "stages": [_stage(network, stage, pool, choose) for stage in layer.stages],
         "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
-        "out_place": _word(rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output]),
+        "out_place": _word(_out_place(plan, rows, layer)),
         "out_row_bytes": value.row_bytes,
         "out_item_bytes": value.item_bytes,
-        "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows[layer.output],
+        "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows.get(layer.output, 1),
         "scratch_place": _word(plan.scratch[layer.index]) if layer.index in plan.scratch else None,
         "accumulates": int(layer.mode is Mode.ACCUMULATE),
     }
+
+
+def _out_place(plan: Plan, rows: _RowTable, layer: Layer) -> Place:
+    """Where a layer writes. One whose rows all lie outside the windows that read them never runs and has no place."""
+    return rows.first[layer.output] if layer.output in plan.rows else plan.values.get(layer.output, Place(0, 0))
 
 
 def _variants(network: Network, choose: Choose) -> list[Variant]:
@@ -216,7 +221,9 @@ def _read(network: Network, schedule: Schedule, plan: Plan, read: Read, pool: Po
     else:
         # A value that is divided otherwise than its producer does lies in memory as a whole: its ring is all of it.
         own = (read.rows, read.row_bytes) == (value.rows, value.row_bytes)
-        place, ring_rows = plan.values[read.value], schedule.ring_rows[read.value] if own else read.rows
+        # One that is never made has no place, and none of its rows is asked for.
+        place = plan.values.get(read.value, Place(0, 0))
+        ring_rows = schedule.ring_rows.get(read.value, 1) if own else read.rows
     return {
         "constant": constant,
         "place": _word(place),
