@@ -291,7 +291,9 @@ def _bundle(
     return _report(place, manifest)
 
 
-def _plan_model(model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]) -> _Source:
+def _plan_model(
+    model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]
+) -> _Source:
     say("read")
     graph = read_graph(model)
     say("legalise")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from arenite.authority import is_uint8_born
 from arenite.tflite_graph import Graph, printable
 from arenite_codegen.board_model import Board
 from arenite_codegen.cost_model import modelled_instructions
@@ -19,7 +20,6 @@ from arenite_codegen.plan import Place, Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.traffic import read_bytes, steps_run
-from arenite_codegen.uint8 import is_uint8_born
 from arenite_codegen.variants import Choose
 
 __all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "operators_text", "region_rows"]

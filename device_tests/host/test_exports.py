@@ -24,6 +24,7 @@ from arenite_codegen.export import EXPORTS, component_name
 from support.colour_model import LABELS, colour_model
 from support.graphs import random_graph
 from support.photograph_network import SIDE, network
+from support.tflm import TflmModel
 
 SUPPORT = Path(__file__).parents[1] / "support"
 # Its kernels are the portable ones, which this computer runs too.
@@ -74,6 +75,19 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     path.write_bytes(case.model_bytes)
     bundle(path, PORTABLE, folder / "b", exports=EXPORTS, row_fed=True, vectors=0)
     return Exported("rows", folder / "b", True, _expected(path, [vector[0] for vector in case.vectors]), ())
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """It remembers: all vectors are one stream."""
+    folder = tmp_path_factory.mktemp("stream")
+    path, case = folder / "stream.tflite", random_graph("STREAM", 3)
+    path.write_bytes(case.model_bytes)
+    bundle(path, PORTABLE, folder / "b", exports=EXPORTS, vectors=0)
+    oracle, inputs = TflmModel(case.model_bytes), [vector[0] for vector in case.vectors]
+    outputs = [oracle.run([vector], 1)[0] for vector in inputs]
+    made = b"".join(x.tobytes() for x in inputs), b"".join(y.tobytes() for y in outputs)
+    return Exported("stream", folder / "b", False, made, ())
 
 
 def _expected(path: Path, inputs: list[np.ndarray]) -> tuple[bytes, bytes]:
@@ -133,7 +147,7 @@ CONSUMERS: dict[str, Callable[[Exported, str, Path], Path]] = {
 
 
 @pytest.mark.parametrize("form", EXPORTS)
-@pytest.mark.parametrize("which", ["colours", "rows"])
+@pytest.mark.parametrize("which", ["colours", "rows", "stream"])
 def test_a_component_gives_the_authority_s_bytes(
     which: str, form: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

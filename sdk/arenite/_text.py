@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from arenite._ulps import MOST_ULPS
+
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.comparison import ComparisonReport
@@ -204,7 +206,7 @@ def coreml(report: CoreMlReport) -> list[str]:
     ]
     lines += [f"unknown    {text}" for text in report.unknown]
     mac = "" if report.mac_folder is None else f"on a Mac: python {printable(report.mac_folder)}/verify_on_mac.py"
-    return [*lines, *([f"next       {mac}"] if mac else [])]
+    return [*lines, *([f"next       {mac}"] if mac else []), *_repeat(report)]
 
 
 def _agreement(agreement: Agreement, held_out: str) -> list[str]:
@@ -219,7 +221,7 @@ def _agreement(agreement: Agreement, held_out: str) -> list[str]:
     return lines
 
 
-def _repeat(report: ConversionReport) -> list[str]:
+def _repeat(report: ConversionReport | CoreMlReport) -> list[str]:
     if report.repeat is None:
         return []
     verdict = "the bytes of the first time" if report.repeat.identical else "OTHER bytes than the first time"
@@ -390,6 +392,8 @@ def verification(report: VerifyReport) -> list[str]:
     several = len(report.models) > 1
     lines = [f"outputs    {_verdict(report, several)}"]
     lines.append(f"vectors    {report.vectors}, expected by {report.authority}")
+    if report.float_ulps is not None:
+        lines.append(f"floats     {report.float_ulps} units in the last place apart at most, {MOST_ULPS} are allowed")
     if report.emulator is not None:
         lines.append(f"ran on     {report.board}, {report.emulator}")
     if report.instructions is not None:

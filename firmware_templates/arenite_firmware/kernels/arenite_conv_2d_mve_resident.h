@@ -109,8 +109,10 @@
 #define FOUR_1(CHANNEL)                                                                                      \
     CHANNEL("r0")                                                                                            \
     CHANNEL("r2")                                                                                            \
-    CHANNEL("r4") CHANNEL("r6") "strd r4, r6, [r11, #8]\n\t"                                                 \
-                                "strd r0, r2, [r11], #16\n\t"
+    CHANNEL("r4")                                                                                            \
+    CHANNEL("r6")                                                                                            \
+    "strd r4, r6, [r11, #8]\n\t"                                                                             \
+    "strd r0, r2, [r11], #16\n\t"
 
 #define LOADS_3_1 LOAD_3_LAST("q0", "q2", "q4", "0")
 #define LOADS_3_2 LOAD_3_BOTH("0", "16")
@@ -137,8 +139,8 @@
         register int32_t run_groups __asm__("lr") = (groups);                                                \
         __asm__ volatile("ldr r7, [r12]\n\t"                                                                 \
                          "ldr r9, [r12, #8]\n\t"                                                             \
-                         "ldrd r1, r3, [r12, #12]\n\t"                                                       \
-                         "ldr r5, [r12, #20]\n\t" LOADS "dls lr, lr\n"                                       \
+                         "ldrd r1, r3, [r12, #16]\n\t"                                                       \
+                         "ldr r5, [r12, #24]\n\t" LOADS "dls lr, lr\n"                                       \
                          "1:\n\t" CHANNELS "le lr, 1b\n\t"                                                   \
                          "str r7, [r12]"                                                                     \
                          : "+r"(run_sums), "+r"(run_groups)                                                  \

@@ -9,44 +9,44 @@
 /* VMLADAVA adds 16 products to a core register of even number. There are seven, so six sums are made at once: of three
  * pixels and two channels, with five loads. A turn of 16 bytes is predicated, so that it may be the last part of a run; turns
  * of 32 and 48 bytes save instructions of the loop. */
-#define DOT_3X2                                                                                              \
+#define DOT_3X2(ADD)                                                                                         \
     "vldrb.8 q0, [r7], #16\n\t"                                                                              \
-    "vldrb.8 q1, [r1], #16\n\t"                                                                              \
-    "vmladava.s8 r0, q0, q1\n\t"                                                                             \
-    "vldrb.8 q2, [r3], #16\n\t"                                                                              \
-    "vmladava.s8 r4, q0, q2\n\t"                                                                             \
-    "vldrb.8 q3, [r5], #16\n\t"                                                                              \
-    "vmladava.s8 r8, q0, q3\n\t"                                                                             \
-    "vldrb.8 q0, [r9], #16\n\t"                                                                              \
-    "vmladava.s8 r2, q0, q1\n\t"                                                                             \
-    "vmladava.s8 r6, q0, q2\n\t"                                                                             \
-    "vmladava.s8 r10, q0, q3\n\t"
-#define DOT_2X2                                                                                              \
+    "vldrb.8 q1, [r1], #16\n\t" ADD ".s8 r0, q0, q1\n\t"                                                     \
+    "vldrb.8 q2, [r3], #16\n\t" ADD ".s8 r4, q0, q2\n\t"                                                     \
+    "vldrb.8 q3, [r5], #16\n\t" ADD ".s8 r8, q0, q3\n\t"                                                     \
+    "vldrb.8 q0, [r9], #16\n\t" ADD ".s8 r2, q0, q1\n\t" ADD ".s8 r6, q0, q2\n\t" ADD ".s8 r10, q0, q3\n\t"
+#define DOT_2X2(ADD)                                                                                         \
     "vldrb.8 q0, [r7], #16\n\t"                                                                              \
-    "vldrb.8 q1, [r1], #16\n\t"                                                                              \
-    "vmladava.s8 r0, q0, q1\n\t"                                                                             \
-    "vldrb.8 q2, [r3], #16\n\t"                                                                              \
-    "vmladava.s8 r4, q0, q2\n\t"                                                                             \
-    "vldrb.8 q0, [r9], #16\n\t"                                                                              \
-    "vmladava.s8 r2, q0, q1\n\t"                                                                             \
-    "vmladava.s8 r6, q0, q2\n\t"
-#define DOT_1X4                                                                                              \
+    "vldrb.8 q1, [r1], #16\n\t" ADD ".s8 r0, q0, q1\n\t"                                                     \
+    "vldrb.8 q2, [r3], #16\n\t" ADD ".s8 r4, q0, q2\n\t"                                                     \
+    "vldrb.8 q0, [r9], #16\n\t" ADD ".s8 r2, q0, q1\n\t" ADD ".s8 r6, q0, q2\n\t"
+#define DOT_1X4(ADD)                                                                                         \
     "vldrb.8 q0, [r1], #16\n\t"                                                                              \
-    "vldrb.8 q1, [r3], #16\n\t"                                                                              \
-    "vmladava.s8 r0, q0, q1\n\t"                                                                             \
-    "vldrb.8 q2, [r5], #16\n\t"                                                                              \
-    "vmladava.s8 r2, q0, q2\n\t"                                                                             \
-    "vldrb.8 q3, [r7], #16\n\t"                                                                              \
-    "vmladava.s8 r4, q0, q3\n\t"                                                                             \
-    "vldrb.8 q1, [r9], #16\n\t"                                                                              \
-    "vmladava.s8 r6, q0, q1\n\t"
+    "vldrb.8 q1, [r3], #16\n\t" ADD ".s8 r0, q0, q1\n\t"                                                     \
+    "vldrb.8 q2, [r5], #16\n\t" ADD ".s8 r2, q0, q2\n\t"                                                     \
+    "vldrb.8 q3, [r7], #16\n\t" ADD ".s8 r4, q0, q3\n\t"                                                     \
+    "vldrb.8 q1, [r9], #16\n\t" ADD ".s8 r6, q0, q1\n\t"
 
-/* Turns of the loop for a run, whose pointers to pixels and turns are in r1, r3, r5 and lr. WLS leaves where the last run
- * was: its entry has no turns. After a run that is no multiple of a turn, the weights' pointers are moved back. */
-#define RUNS(next, start, loop, end, back) next "dls" start " lr, lr\n2:\n\t" loop end back next "wls" start
-#define BY_16(next, dot, back) RUNS(next, "tp.8", dot, "letp lr, 2b\n\t", back) " lr, lr, 3f\n\tb 2b\n3:\n\t"
-#define BY_32(next, dot, back) RUNS(next, "", dot dot, "le lr, 2b\n\t", ) " lr, lr, 3f\n\tb 2b\n3:\n\t"
-#define BY_48(next, dot, back) RUNS(next, "", dot dot dot, "le lr, 2b\n\t", ) " lr, lr, 3f\n\tb 2b\n3:\n\t"
+#define ASSIGN "vmladav"
+#define ACCUMULATE "vmladava"
+
+/* Runs, whose pointers to pixels and turns `next` puts into r1, r3, r5 and lr. WLS leaves where the last run was: its entry
+ * has no turns. Sums start with the first turn, or at 0 where turns are predicated. After a run that is no multiple of a
+ * turn, the weights' pointers are moved back. */
+#define BY_16(clear, next, DOT, back)                                                                        \
+    clear next "dlstp.8 lr, lr\n2:\n\t" DOT(ACCUMULATE) "letp lr, 2b\n\t" back next                          \
+                                                        "wlstp.8 lr, lr, 3f\n\tb 2b\n3:\n\t"
+#define PEELED(next, first, more)                                                                            \
+    next first "sub lr, lr, #1\n\twls lr, lr, 4f\n2:\n\t" more "le lr, 2b\n4:\n\t" next                      \
+               "wls lr, lr, 3f\n\tb 2b\n3:\n\t"
+#define BY_32(clear, next, DOT, back)                                                                        \
+    PEELED(next, DOT(ASSIGN) DOT(ACCUMULATE), DOT(ACCUMULATE) DOT(ACCUMULATE))
+#define BY_48(clear, next, DOT, back)                                                                        \
+    PEELED(next, DOT(ASSIGN) DOT(ACCUMULATE) DOT(ACCUMULATE), DOT(ACCUMULATE) DOT(ACCUMULATE) DOT(ACCUMULATE))
+/* The same for runs that are one turn; lr has the number of those behind the first. */
+#define ALL_48(next, DOT)                                                                                    \
+    next DOT(ASSIGN) DOT(ACCUMULATE) DOT(ACCUMULATE) "wls lr, lr, 4f\n2:\n\t" next DOT(ACCUMULATE)           \
+        DOT(ACCUMULATE) DOT(ACCUMULATE) "le lr, 2b\n4:\n\t"
 
 #define BACK_2 "ldr r1, [r12], #4\n\tsub r7, r7, r1\n\tsub r9, r9, r1\n\t"
 #define BACK_4                                                                                               \
@@ -57,15 +57,20 @@
  * the entry behind it gives the first one, the step from channel to channel and the end of the sums. */
 #define NEXT_PIXELS "ldm r12!, {r1, r3, r5, lr}\n\t"
 #define NEXT_PIXEL "ldr r1, [r12], #12\n\tldr lr, [r12], #4\n\t"
-#define START_2 "ldrd r7, r9, [r12], #12\n\tadd r9, r9, r7\n"
+#define NEXT_PIXELS_ALONE "ldm r12!, {r1, r3, r5}\n\t"
+#define NEXT_PIXEL_ALONE "ldr r1, [r12], #12\n\t"
+#define LAST_PIXELS "ldm r12!, {r1, r3, r5, lr}\n\t"
+#define LAST_PIXEL "ldr r1, [r12], #12\n\tldr lr, [r12], #4\n\t"
+#define COUNT "ldr lr, [r12, #-4]\n"
+#define START_2 "ldrd r7, r9, [r12], #16\n\tadd r9, r9, r7\n"
 #define START_4                                                                                              \
-    "ldrd r3, r9, [r12], #12\n\t"                                                                            \
+    "ldrd r3, r9, [r12], #16\n\t"                                                                            \
     "add r5, r3, r9\n\tadd r7, r5, r9\n\tadd r9, r9, r7\n"
-#define ON_2 "mov r7, r9\n\tadd r9, r9, r3\n\tmov r12, r1\n\tcmp r11, r5\n\tbne 1b\n\tstr r7, [r12, #-12]"
+#define ON_2 "mov r7, r9\n\tadd r9, r9, r3\n\tmov r12, r1\n\tcmp r11, r5\n\tbne 1b\n\tstr r7, [r12, #-16]"
 #define ON_4                                                                                                 \
     "ldrd r0, r2, [r12, #-12]\n\t"                                                                           \
     "mov r3, r9\n\tadd r5, r3, r0\n\tadd r7, r5, r0\n\tadd r9, r7, r0\n\t"                                   \
-    "mov r12, r1\n\tcmp r11, r2\n\tbne 1b\n\tstr r3, [r12, #-12]"
+    "mov r12, r1\n\tcmp r11, r2\n\tbne 1b\n\tstr r3, [r12, #-16]"
 
 #define CLEAR_4 "movs r0, #0\n\tmovs r2, #0\n\tmovs r4, #0\n\tmovs r6, #0\n\t"
 #define CLEAR_6 CLEAR_4 "mov r8, r0\n\tmov r10, r0\n\t"
@@ -74,22 +79,28 @@
 #define SAVE_1 "strd r4, r6, [r11, #8]\n\tstrd r0, r2, [r11], #16\n\t"
 
 /* Until all channels of a block are done. */
-#define RUN_BY_RUN(product, sums, START, CLEAR, RUNS, SAVE, ON)                                              \
+#define RUN_BY_RUN(product, sums, START, RUNS, SAVE, ON)                                                     \
     do {                                                                                                     \
         register arenite_mve_product_t *run_product __asm__("r12") = (product);                              \
         register int32_t *run_sums __asm__("r11") = (sums);                                                  \
-        __asm__ volatile(START "1:\n\t" CLEAR RUNS SAVE ON                                                   \
+        __asm__ volatile(START "1:\n\t" RUNS SAVE ON                                                         \
                          : "+r"(run_sums), "+r"(run_product)                                                 \
                          :                                                                                   \
                          : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0",    \
                            "q1", "q2", "q3", "cc", "memory");                                                \
     } while (0)
 #define RUN_3(product, sums, BY)                                                                             \
-    RUN_BY_RUN(product, sums, START_2, CLEAR_6, BY(NEXT_PIXELS, DOT_3X2, BACK_2), SAVE_3, ON_2)
+    RUN_BY_RUN(product, sums, START_2, BY(CLEAR_6, NEXT_PIXELS, DOT_3X2, BACK_2), SAVE_3, ON_2)
+#define RUN_3_ALONE(product, sums)                                                                           \
+    RUN_BY_RUN(product, sums, START_2 COUNT, ALL_48(NEXT_PIXELS_ALONE, DOT_3X2), LAST_PIXELS SAVE_3, ON_2)
 #define RUN_2(product, sums, BY)                                                                             \
-    RUN_BY_RUN(product, sums, START_2, CLEAR_4, BY(NEXT_PIXELS, DOT_2X2, BACK_2), SAVE_2, ON_2)
+    RUN_BY_RUN(product, sums, START_2, BY(CLEAR_4, NEXT_PIXELS, DOT_2X2, BACK_2), SAVE_2, ON_2)
+#define RUN_2_ALONE(product, sums)                                                                           \
+    RUN_BY_RUN(product, sums, START_2 COUNT, ALL_48(NEXT_PIXELS_ALONE, DOT_2X2), LAST_PIXELS SAVE_2, ON_2)
 #define RUN_1(product, sums, BY)                                                                             \
-    RUN_BY_RUN(product, sums, START_4, CLEAR_4, BY(NEXT_PIXEL, DOT_1X4, BACK_4), SAVE_1, ON_4)
+    RUN_BY_RUN(product, sums, START_4, BY(CLEAR_4, NEXT_PIXEL, DOT_1X4, BACK_4), SAVE_1, ON_4)
+#define RUN_1_ALONE(product, sums)                                                                           \
+    RUN_BY_RUN(product, sums, START_4 COUNT, ALL_48(NEXT_PIXEL_ALONE, DOT_1X4), LAST_PIXEL SAVE_1, ON_4)
 
 #define ADD_BIAS(q, at)                                                                                      \
     "vldrw.u32 q4, [%[bias], #" at "]\n\t"                                                                   \
@@ -196,11 +207,14 @@ static __attribute__((noinline)) void store_part(const arenite_mve_output_t *o, 
         : "q0", "q1", "q2", "q3", "q4", "q5", "memory");
 }
 
-/* How a block is multiplied: 10 times the pixels and the steps of 16 bytes of windows that stay in registers; or less than
- * 10, 3 times the pixels less one and arenite_mve_turn_t. */
+/* How a block is multiplied: 10 times the pixels, and 2 and the steps of 16 bytes of windows that stay in registers; or 4
+ * times the pixels less one, and arenite_mve_turn_t. */
+#define RESIDENT_WAY(pixels, steps) (10 * (pixels) + 2 + (steps))
+#define WAY(pixels, turn) (4 * ((pixels) - 1) + (turn))
+
 static int32_t way_of(const arenite_mve_product_t *product, int32_t is_resident, int32_t pixels) {
     const uint32_t steps = ((uint32_t)product->bytes + 15) / 16;
-    return is_resident ? 10 * pixels + (int32_t)steps : 3 * (pixels - 1) + (int32_t)product->turn;
+    return is_resident ? RESIDENT_WAY(pixels, (int32_t)steps) : WAY(pixels, (int32_t)product->turn);
 }
 
 #define RESIDENT(pixels, steps, CHANNELS)                                                                    \
@@ -219,80 +233,89 @@ void arenite_mve_tile(arenite_mve_product_t *product, const arenite_mve_output_t
             product->end[2] = (uint32_t)(uintptr_t)(sums + groups * together);
         }
         switch (way) {
-        case 0:
+        case WAY(1, ARENITE_MVE_BY_16):
             RUN_1(product, sums, BY_16);
             break;
-        case 1:
+        case WAY(1, ARENITE_MVE_BY_32):
             RUN_1(product, sums, BY_32);
             break;
-        case 2:
+        case WAY(1, ARENITE_MVE_BY_48):
             RUN_1(product, sums, BY_48);
             break;
-        case 3:
+        case WAY(1, ARENITE_MVE_ALL_48):
+            RUN_1_ALONE(product, sums);
+            break;
+        case WAY(2, ARENITE_MVE_BY_16):
             RUN_2(product, sums, BY_16);
             break;
-        case 4:
+        case WAY(2, ARENITE_MVE_BY_32):
             RUN_2(product, sums, BY_32);
             break;
-        case 5:
+        case WAY(2, ARENITE_MVE_BY_48):
             RUN_2(product, sums, BY_48);
             break;
-        case 6:
+        case WAY(2, ARENITE_MVE_ALL_48):
+            RUN_2_ALONE(product, sums);
+            break;
+        case WAY(3, ARENITE_MVE_BY_16):
             RUN_3(product, sums, BY_16);
             break;
-        case 7:
+        case WAY(3, ARENITE_MVE_BY_32):
             RUN_3(product, sums, BY_32);
             break;
-        case 8:
+        case WAY(3, ARENITE_MVE_BY_48):
             RUN_3(product, sums, BY_48);
             break;
-        case 31:
-            RESIDENT(3, 1, PAIR_3);
+        case WAY(3, ARENITE_MVE_ALL_48):
+            RUN_3_ALONE(product, sums);
             break;
-        case 32:
-            RESIDENT(3, 2, PAIR_3);
-            break;
-        case 33:
-            RESIDENT(3, 3, PAIR_3);
-            break;
-        case 34:
-            RESIDENT(3, 4, PAIR_3);
-            break;
-        case 21:
-            RESIDENT(2, 1, PAIR_2);
-            break;
-        case 22:
-            RESIDENT(2, 2, PAIR_2);
-            break;
-        case 23:
-            RESIDENT(2, 3, PAIR_2);
-            break;
-        case 24:
-            RESIDENT(2, 4, PAIR_2);
-            break;
-        case 11:
+        case RESIDENT_WAY(1, 1):
             RESIDENT(1, 1, FOUR_1);
             break;
-        case 12:
+        case RESIDENT_WAY(1, 2):
             RESIDENT(1, 2, FOUR_1);
             break;
-        case 13:
+        case RESIDENT_WAY(1, 3):
             RESIDENT(1, 3, FOUR_1);
             break;
-        case 14:
+        case RESIDENT_WAY(1, 4):
             RESIDENT(1, 4, FOUR_1);
             break;
-        case 15:
+        case RESIDENT_WAY(1, 5):
             RESIDENT(1, 5, FOUR_1);
             break;
-        case 16:
+        case RESIDENT_WAY(1, 6):
             RESIDENT(1, 6, FOUR_1);
             break;
-        case 17:
+        case RESIDENT_WAY(1, 7):
             RESIDENT(1, 7, FOUR_1);
             break;
-        case 18:
+        case RESIDENT_WAY(1, 8):
             RESIDENT(1, 8, FOUR_1);
+            break;
+        case RESIDENT_WAY(2, 1):
+            RESIDENT(2, 1, PAIR_2);
+            break;
+        case RESIDENT_WAY(2, 2):
+            RESIDENT(2, 2, PAIR_2);
+            break;
+        case RESIDENT_WAY(2, 3):
+            RESIDENT(2, 3, PAIR_2);
+            break;
+        case RESIDENT_WAY(2, 4):
+            RESIDENT(2, 4, PAIR_2);
+            break;
+        case RESIDENT_WAY(3, 1):
+            RESIDENT(3, 1, PAIR_3);
+            break;
+        case RESIDENT_WAY(3, 2):
+            RESIDENT(3, 2, PAIR_3);
+            break;
+        case RESIDENT_WAY(3, 3):
+            RESIDENT(3, 3, PAIR_3);
+            break;
+        case RESIDENT_WAY(3, 4):
+            RESIDENT(3, 4, PAIR_3);
             break;
         default:
             return;

@@ -13,50 +13,70 @@
  * last turn wastes. */
 #define LONG_RUN 48
 
+/* How runs of `bytes` bytes are described. */
+typedef struct {
+    int32_t bytes;
+    int32_t turns;
+    int32_t back;
+    int32_t entry_words;
+    arenite_mve_turn_t turn;
+} runs_t;
+
+/* What holds for all windows of a layer. */
+typedef struct {
+    int32_t window_bytes;
+    int32_t is_one_run; /* a row of a window */
+    int32_t is_long;    /* rows of a window are read as runs of their own */
+    runs_t row;
+} shape_t;
+
 /* Windows of a tile's pixels as runs. Bytes that were copied lie behind `copies`, at the end of the words. */
 typedef struct {
     arenite_mve_product_t product;
     int8_t *copies;
-    int32_t turns;
-    int32_t entry_words;
 } windows_t;
 
 #if ARENITE_MVE_WORDS < 5 * ARENITE_MVE_RUNS + 4 || 4 * (ARENITE_MVE_WORDS - 9) < ARENITE_MVE_COPY
 #error "Neither all runs nor a copy beside one run would find room."
 #endif
 
-static inline void start_runs(windows_t *windows, int32_t bytes) {
-    arenite_mve_product_t *const product = &windows->product;
-    product->bytes = bytes;
-    product->end = product->entries;
-    windows->copies = (int8_t *)(product->entries + ARENITE_MVE_WORDS);
-    windows->entry_words = 4;
-    if (bytes % 48 == 0) {
-        product->turn = ARENITE_MVE_BY_48;
-        windows->turns = bytes / 48;
-    } else if (bytes % 32 == 0) {
-        product->turn = ARENITE_MVE_BY_32;
-        windows->turns = bytes / 32;
-    } else {
-        product->turn = ARENITE_MVE_BY_16;
-        windows->turns = bytes;
-        windows->entry_words = 5;
+static runs_t runs_of(int32_t bytes) {
+    const uint32_t count = (uint32_t)bytes;
+    runs_t runs = {bytes, bytes, -bytes & 15, 5, ARENITE_MVE_BY_16};
+    if (count == 48) {
+        runs.turn = ARENITE_MVE_ALL_48;
+        runs.turns = 1;
+        runs.entry_words = 3;
+    } else if (count % 48 == 0) {
+        runs.turn = ARENITE_MVE_BY_48;
+        runs.turns = (int32_t)(count / 48);
+        runs.entry_words = 4;
+    } else if (count % 32 == 0) {
+        runs.turn = ARENITE_MVE_BY_32;
+        runs.turns = (int32_t)(count / 32);
+        runs.entry_words = 4;
     }
+    return runs;
 }
 
-/* A run of each pixel. */
-static inline void add_run(windows_t *windows, const int8_t *x, const int8_t *y, const int8_t *z) {
-    uint32_t *const entry = windows->product.end;
+static inline void start_runs(windows_t *windows, const runs_t *runs, int32_t count) {
+    windows->product.bytes = runs->bytes;
+    windows->product.more_runs = count - 1;
+    windows->product.turn = runs->turn;
+    windows->copies = (int8_t *)(windows->product.entries + ARENITE_MVE_WORDS);
+}
+
+/* A run of each pixel; returns where the next entry goes. */
+static inline uint32_t *add_run(uint32_t *entry, const runs_t *runs, const int8_t *x, const int8_t *y,
+                                const int8_t *z) {
     entry[0] = (uint32_t)(uintptr_t)x;
     entry[1] = (uint32_t)(uintptr_t)y;
     entry[2] = (uint32_t)(uintptr_t)z;
-    entry[3] = (uint32_t)windows->turns;
-    entry[4] = (uint32_t)(-windows->product.bytes & 15);
-    windows->product.end = entry + windows->entry_words;
-}
-
-static inline void add_runs(windows_t *windows, const int8_t *x, int32_t distance) {
-    add_run(windows, x, x + distance, x + 2 * distance);
+    if (runs->entry_words > 3) {
+        entry[3] = (uint32_t)runs->turns;
+        entry[4] = (uint32_t)runs->back;
+    }
+    return entry + runs->entry_words;
 }
 
 /* How many bytes can be copied beside `runs` entries and the last one. */
@@ -71,7 +91,8 @@ static inline int8_t *take(windows_t *windows, int32_t bytes) {
 /* All channels of `pixels` pixels. The weights of a short window end with zeros up to a whole step, over which the last
  * run is not moved back. */
 static inline void run_tile(const arenite_conv_2d_s8_t *p, const arenite_mve_output_t *o, windows_t *windows,
-                            int32_t pixels, int32_t window_bytes, int8_t *out) {
+                            int32_t pixels, const shape_t *shape, int8_t *out) {
+    const int32_t window_bytes = shape->window_bytes;
     arenite_mve_product_t *const product = &windows->product;
     uint32_t *const end = product->end;
     const int32_t is_short = window_bytes <= ARENITE_MVE_RESIDENT_ALONE;
@@ -84,7 +105,7 @@ static inline void run_tile(const arenite_conv_2d_s8_t *p, const arenite_mve_out
     }
     end[0] = (uint32_t)(uintptr_t)product->entries;
     end[1] = (uint32_t)product->step;
-    end[3] = 0;
+    end[3] = product->turn == ARENITE_MVE_ALL_48 ? (uint32_t)product->more_runs : 0;
     arenite_mve_tile(product, o, fits && product->bytes == window_bytes, pixels, out);
 }
 
@@ -157,9 +178,10 @@ static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, cons
                                              int32_t have_rows, int32_t first, int32_t pixels,
                                              windows_t *windows) {
     const int32_t kernel_h = p->kernel_h, span = p->kernel_w * p->in_c, bytes = kernel_h * span;
-    start_runs(windows, bytes);
+    const runs_t runs = runs_of(bytes);
+    start_runs(windows, &runs, 1);
     int8_t *to = take(windows, pixels * bytes);
-    add_runs(windows, to, bytes);
+    windows->product.end = add_run(windows->product.entries, &runs, to, to + bytes, to + 2 * bytes);
     for (; pixels > 0; pixels--, first += p->stride_w) {
         const ptrdiff_t offset = is_inside(p, first, 1) ? (ptrdiff_t)first * p->in_c : -1;
         if (have_rows && offset >= 0) {
@@ -174,29 +196,43 @@ static __attribute__((noinline)) void copied(const arenite_conv_2d_s8_t *p, cons
     }
 }
 
-/* Windows that share what they have in common, a run for each of their rows: read where they lie, but what reaches
- * outside is copied. `length` pixels of a row serve all. */
-static inline void by_rows(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
-                           int32_t length, int inside, windows_t *windows) {
+/* Windows read where they lie, a run for each of their rows. */
+static inline void in_place(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
+                            const runs_t *runs_of_row, windows_t *windows) {
+    const int32_t distance = p->stride_w * p->in_c;
+    const ptrdiff_t offset = (ptrdiff_t)first * p->in_c;
+    const int8_t *const *const end = rows + p->kernel_h;
+    const runs_t runs = *runs_of_row;
+    uint32_t *entry = windows->product.entries;
+    start_runs(windows, &runs, p->kernel_h);
+    for (; rows < end; rows++) {
+        const int8_t *const x = *rows + offset;
+        entry = add_run(entry, &runs, x, x + distance, x + 2 * distance);
+    }
+    windows->product.end = entry;
+}
+
+/* The same where some of it is outside: that is copied, `length` pixels of a row for all windows. */
+static __attribute__((noinline)) void by_rows(const arenite_conv_2d_s8_t *p, const int8_t *const *rows,
+                                              int32_t first, int32_t length, int is_inside_row,
+                                              const runs_t *runs, windows_t *windows) {
     const int32_t distance = p->stride_w * p->in_c, bytes = length * p->in_c;
     const int8_t *outside = NULL;
-    start_runs(windows, p->kernel_w * p->in_c);
+    uint32_t *entry = windows->product.entries;
+    start_runs(windows, runs, p->kernel_h);
     for (int32_t ky = 0; ky < p->kernel_h; ky++) {
-        const int8_t *from = rows[ky] + (ptrdiff_t)first * p->in_c;
-        if (rows[ky] == NULL) {
-            if (outside == NULL) {
-                int8_t *const to = take(windows, bytes);
-                arenite_mve_fill(to, p->in_zero_point, bytes);
-                outside = to;
-            }
-            from = outside;
-        } else if (!inside) {
+        const int8_t *x = outside;
+        if (rows[ky] != NULL && is_inside_row) {
+            x = rows[ky] + (ptrdiff_t)first * p->in_c;
+        } else if (rows[ky] != NULL || outside == NULL) {
             int8_t *const to = take(windows, bytes);
             copy_taps(p, rows[ky], first, length, to);
-            from = to;
+            outside = rows[ky] == NULL ? to : outside;
+            x = to;
         }
-        add_runs(windows, from, distance);
+        entry = add_run(entry, runs, x, x + distance, x + 2 * distance);
     }
+    windows->product.end = entry;
 }
 
 /* Windows too large to be copied: a run for each tap. */
@@ -204,7 +240,9 @@ static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, con
                                               int32_t first, windows_t *windows) {
     const int32_t taps = p->kernel_h * p->kernel_w;
     const int8_t *const outside = p->weights + (ptrdiff_t)((p->out_c + 3) & ~3) * taps * p->in_c;
-    start_runs(windows, p->in_c);
+    const runs_t runs = runs_of(p->in_c);
+    uint32_t *entry = windows->product.entries;
+    start_runs(windows, &runs, taps);
     for (int32_t ky = 0; ky < p->kernel_h; ky++) {
         const int8_t *const row = rows[ky];
         int32_t x = first;
@@ -213,38 +251,44 @@ static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, con
             for (int32_t i = 0, xi = x; i < TILE; i++, xi += p->stride_w) {
                 at[i] = row != NULL && xi >= 0 && xi < p->in_w ? row + (ptrdiff_t)xi * p->in_c : outside;
             }
-            add_run(windows, at[0], at[1], at[2]);
+            entry = add_run(entry, &runs, at[0], at[1], at[2]);
         }
     }
+    windows->product.end = entry;
 }
 
 /* Find the windows of up to `pixels` pixels from input pixel `first` on; returns of how many. */
-static int32_t find_windows(const arenite_conv_2d_s8_t *p, const int8_t *const *rows, int32_t have_rows,
-                            int32_t first, int32_t pixels, windows_t *windows) {
-    const int32_t kernel_h = p->kernel_h, span = p->kernel_w * p->in_c, window_bytes = kernel_h * span;
-    const int is_one_run = p->dilation_w == 1 || p->kernel_w == 1,
-              can_copy = window_bytes <= ARENITE_MVE_COPY;
-    const int is_long = kernel_h == 1 || span >= LONG_RUN || !can_copy;
-    if (have_rows && is_long && is_inside(p, first, pixels)) {
-        by_rows(p, rows, first, 0, 1, windows);
-        return pixels;
-    }
-    if (is_one_run && is_long) {
-        const int inside = is_inside(p, first, pixels);
-        const int32_t length = (pixels - 1) * p->stride_w + p->kernel_w;
-        if ((inside ? 1 : kernel_h) * length * p->in_c <= room(kernel_h)) {
-            by_rows(p, rows, first, length, inside, windows);
-            return pixels;
+static inline int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t *shape,
+                                   const int8_t *const *rows, int32_t have_rows, int32_t first,
+                                   int32_t pixels, windows_t *windows) {
+    for (int32_t n = pixels; n > 0 && shape->is_long && shape->is_one_run; n--) {
+        const int32_t length = (n - 1) * p->stride_w + p->kernel_w;
+        const int inside = first >= 0 && first + length <= p->in_w;
+        if (have_rows && inside) {
+            in_place(p, rows, first, &shape->row, windows);
+            return n;
+        }
+        if ((inside ? 1 : p->kernel_h) * length * p->in_c <= room(p->kernel_h)) {
+            by_rows(p, rows, first, length, inside, &shape->row, windows);
+            return n;
         }
     }
-    if (!can_copy) {
+    if (shape->window_bytes > ARENITE_MVE_COPY) {
         by_taps(p, rows, first, windows);
         return pixels;
     }
-    const int32_t fit = room(1) / window_bytes;
+    const int32_t fit = room(1) / shape->window_bytes;
     pixels = fit < pixels ? fit : pixels;
     copied(p, rows, have_rows, first, pixels, windows);
     return pixels;
+}
+
+static void set_shape(const arenite_conv_2d_s8_t *p, shape_t *shape) {
+    const int32_t span = p->kernel_w * p->in_c;
+    shape->window_bytes = p->kernel_h * span;
+    shape->is_one_run = p->dilation_w == 1 || p->kernel_w == 1;
+    shape->is_long = p->kernel_h == 1 || span >= LONG_RUN || shape->window_bytes > ARENITE_MVE_COPY;
+    shape->row = runs_of(span);
 }
 
 static void set_output(const arenite_conv_2d_s8_t *p, arenite_mve_output_t *o) {
@@ -264,19 +308,19 @@ void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_
                             int32_t *scratch) {
     const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
     const int32_t have_rows = exist(rows, p->kernel_h);
-    const int32_t window_bytes = p->kernel_h * p->kernel_w * p->in_c;
     arenite_mve_output_t output;
+    shape_t shape;
     windows_t windows;
     (void)step;
     (void)scratch;
     set_output(p, &output);
+    set_shape(p, &shape);
     for (int32_t x = 0, pixels; x < p->out_w; x += pixels) {
         const int32_t left = p->out_w - x; /* four are two and two, not three and one */
         pixels = left == 4 ? 2 : left < TILE ? left : TILE;
-        const int32_t found =
-            find_windows(p, rows, have_rows, x * p->stride_w - p->pad_left, pixels, &windows);
-        pixels = found < pixels ? found : pixels;
-        run_tile(p, &output, &windows, pixels, window_bytes, out);
+        const int32_t first = x * p->stride_w - p->pad_left;
+        pixels = find_windows(p, &shape, rows, have_rows, first, pixels, &windows);
+        run_tile(p, &output, &windows, pixels, &shape, out);
         out += pixels * p->out_c;
     }
 }

@@ -16,7 +16,7 @@
 #include "arenite_conv_2d_s8.h"
 
 #define ARENITE_MVE_COPY 432 /* bytes of stack for windows that do not lie in memory as they are needed */
-#define ARENITE_MVE_RUNS 27
+#define ARENITE_MVE_RUNS 25
 
 /* rows, out: as arenite_conv_2d_s8. No scratch. */
 void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
