@@ -332,6 +332,29 @@ def test_the_flash_driver_of_stm32f4_has_the_registers_of_the_svd() -> None:
     assert (ours["CACHES_ON"], ours["CACHES_RESET"]) == (_mask(access, "ICEN", "DCEN"), _mask(access, "ICRST", "DCRST"))
 
 
+RESET_CAUSES = {
+    **dict.fromkeys(("nucleo-f446re", "stm32f746g-disco", "nucleo-f767zi"), ("STM32F429x.svd", "RCC", "CSR")),
+    **dict.fromkeys(("nrf52840dk", "arduino-nano-33-ble-sense"), ("nrf52840.svd", "POWER", "RESETREAS")),
+    "microbit-v2": ("nrf52833.svd", "POWER", "RESETREAS"),
+    "teensy41": ("MIMXRT1062.xml", "SRC", "SRSR"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in REAL if load_board(name).reset_cause is not None])
+def test_the_chip_s_reset_cause_is_that_of_the_svd(name: str) -> None:
+    file, peripheral, register = RESET_CAUSES[name]
+    base, _, registers = svd(file)[peripheral]
+    cause = load_board(name).reset_cause
+    assert cause is not None
+    assert cause.register == base + _offset(registers[register])
+    bits = {f.findtext("name", ""): f for f in registers[register].iter("field")}
+    place = {key: int(f.findtext("bitOffset") or f.findtext("lsb") or "", 0) for key, f in bits.items()}
+    of_watchdogs = {"CSR": ("WDGRSTF", "WWDGRSTF"), "RESETREAS": ("DOG",), "SRSR": ("wdog_rst_b", "wdog3_rst_b")}
+    assert cause.watchdog_bits == sum(1 << place[key] for key in of_watchdogs[register])
+    cleared = 1 << place["RMVF"] if register == "CSR" else cause.watchdog_bits  # the others by writing ones
+    assert cause.clear == ((cause.register, cleared),)
+
+
 @pytest.mark.parametrize("file", ["nrf51.svd", "nrf52833.svd", "nrf52840.svd"])
 def test_the_flash_driver_of_nordic_has_the_registers_of_the_svd(file: str) -> None:
     ours, (base, _, registers) = _numbers_of_driver("nrf"), svd(file)["NVMC"]

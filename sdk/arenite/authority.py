@@ -19,7 +19,7 @@ from arenite._model_parts import with_ends, with_operators
 from arenite.reference import LITERT, TFLM, reference_available, reference_name, reference_outputs
 from arenite.tflite_graph import Graph, parse_graph
 
-__all__ = ["ONLY_LITERT", "Authority", "authority_of", "is_uint8_born"]
+__all__ = ["Authority", "ONLY_LITERT", "authority_of", "is_uint8_born"]
 
 Array = npt.NDArray[Any]
 

@@ -72,7 +72,7 @@ void arenite_on_row(const arenite_model_t *model, uint16_t layer, uint16_t step,
         return;
     }
     trace_layer_t *record = &layers[layer];
-    const uint32_t bytes = model->layers[layer].out_row_bytes;
+    const uint32_t bytes = model->layers[layer].out->row_bytes;
     if (model->layers[layer].kernel != NULL) { /* a fed row is the caller's time */
         record->counter += board_counter() - step_start;
     }

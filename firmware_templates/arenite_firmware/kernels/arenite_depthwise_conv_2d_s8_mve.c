@@ -35,6 +35,7 @@ typedef struct {
     int8_t *out;
     int32_t channels;
     int32_t zero_point;
+    int32_t is_clamped; /* to less than all bytes */
     arenite_mve_mode_t mode;
 } output_t;
 
@@ -79,49 +80,55 @@ typedef struct {
     "vldrw.u32 q1, [r7], #16\n\t"                                                                            \
     "vldrw.u32 q2, [r7], #16\n\t"                                                                            \
     "vldrw.u32 q3, [r7], #16\n\t"
-#define BYTES                                                                                                \
+#define NARROW                                                                                               \
     "vqmovnb.s32 q0, q0\n\t"                                                                                 \
     "vqmovnt.s32 q0, q2\n\t"                                                                                 \
     "vqmovnb.s32 q1, q1\n\t"                                                                                 \
-    "vqmovnt.s32 q1, q3\n\t"                                                                                 \
-    "vldrb.8 q4, [r12, #64]\n\t"                                                                             \
+    "vqmovnt.s32 q1, q3\n\t"
+#define ADD_ZERO_POINT(zero_point)                                                                           \
+    "vqadd.s16 q0, q0, " zero_point "\n\t"                                                                   \
+    "vqadd.s16 q1, q1, " zero_point "\n\t"                                                                   \
+    "vqmovnb.s16 q0, q0\n\t"                                                                                 \
+    "vqmovnt.s16 q0, q1\n\t"
+#define CLAMP                                                                                                \
     "vldrb.8 q5, [r12, #80]\n\t"                                                                             \
     "vldrb.8 q6, [r12, #96]\n\t"                                                                             \
-    "vqadd.s16 q0, q0, q4\n\t"                                                                               \
-    "vqadd.s16 q1, q1, q4\n\t"                                                                               \
-    "vqmovnb.s16 q0, q0\n\t"                                                                                 \
-    "vqmovnt.s16 q0, q1\n\t"                                                                                 \
     "vmax.s8 q0, q0, q5\n\t"                                                                                 \
-    "vmin.s8 q0, q0, q6\n\t"                                                                                 \
-    "vstrb.8 q0, [r11], #16\n\t"
+    "vmin.s8 q0, q0, q6\n\t"
+#define WRITE "vstrb.8 q0, [r11], #16\n\t"
+#define BYTES NARROW "vldrb.8 q4, [r12, #64]\n\t" ADD_ZERO_POINT("q4") CLAMP WRITE
 #define MOVE(at)                                                                                             \
     "vldrw.u32 q0, [r12, #" at "]\n\t"                                                                       \
     "vadd.i32 q0, q0, r0\n\t"                                                                                \
     "vstrw.32 q0, [r12, #" at "]\n\t"
 
-/* The whole blocks of some pixels with 3x3 windows. `ties` decides how halves of negative values are rounded. */
-#define PIXELS_3X3(name, ties)                                                                               \
+/* The whole blocks of some pixels with 3x3 windows. `ties` decides how halves of negative values are rounded; `clamp` is
+ * nothing where the narrowing does it. */
+#define PIXELS_3X3(name, ties, clamp)                                                                        \
     static void name(fast_t *fast, int8_t *to) {                                                             \
         register fast_t *f __asm__("r12") = fast;                                                            \
         register int8_t *out __asm__("r11") = to;                                                            \
         __asm__ volatile("1:\n\t"                                                                            \
                          "ldm r12, {r1, r2, r3, r4, r5, r6, r8, r9, r10}\n\t"                                \
                          "ldrd r7, lr, [r12, #48]\n\t"                                                       \
+                         "ldrsh r0, [r12, #64]\n\t"                                                          \
                          "dls lr, lr\n"                                                                      \
                          "2:\n\t" BIAS SUMS_3X3 SCALE("q0", ties) SCALE("q1", ties) SCALE("q2", ties)        \
-                             SCALE("q3", ties) BYTES "le lr, 2b\n\t"                                         \
-                                                     "ldr r0, [r12, #60]\n\t" MOVE("0") MOVE("16")           \
-                                                         MOVE("32") "ldr r0, [r12, #56]\n\t"                 \
-                                                                    "subs r0, r0, #1\n\t"                    \
-                                                                    "str r0, [r12, #56]\n\t"                 \
-                                                                    "bne 1b"                                 \
+                             SCALE("q3", ties) NARROW ADD_ZERO_POINT("r0") clamp WRITE                       \
+                         "le lr, 2b\n\t"                                                                     \
+                         "ldr r0, [r12, #60]\n\t" MOVE("0") MOVE("16") MOVE("32") "ldr r0, [r12, #56]\n\t"   \
+                                                                                  "subs r0, r0, #1\n\t"      \
+                                                                                  "str r0, [r12, #56]\n\t"   \
+                                                                                  "bne 1b"                   \
                          : "+r"(out)                                                                         \
                          : "r"(f)                                                                            \
                          : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "lr", "q0",    \
                            "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory");                        \
     }
-PIXELS_3X3(pixels_3x3_positive, TIES_UP)
-PIXELS_3X3(pixels_3x3_signed, TIES_DOWN)
+PIXELS_3X3(pixels_3x3_positive, TIES_UP, CLAMP)
+PIXELS_3X3(pixels_3x3_signed, TIES_DOWN, CLAMP)
+PIXELS_3X3(pixels_3x3_positive_whole, TIES_UP, )
+PIXELS_3X3(pixels_3x3_signed_whole, TIES_DOWN, )
 
 /* A whole block of a window of more than one tap, `at` channels behind the first. */
 #define BLOCK_OF_PAIRS(name, ties)                                                                           \
@@ -188,10 +195,15 @@ static void run_3x3(const taps_t *taps, output_t *o, int32_t pixels) {
     }
     o->fast.whole_blocks = o->channels / BLOCK;
     o->fast.pixels = pixels;
-    if (o->mode == ARENITE_MVE_POSITIVE) {
+    /* Not through a pointer, so that the bound of the stack is known. */
+    if (o->mode == ARENITE_MVE_POSITIVE && o->is_clamped) {
         pixels_3x3_positive(&o->fast, o->out);
-    } else {
+    } else if (o->mode == ARENITE_MVE_POSITIVE) {
+        pixels_3x3_positive_whole(&o->fast, o->out);
+    } else if (o->is_clamped) {
         pixels_3x3_signed(&o->fast, o->out);
+    } else {
+        pixels_3x3_signed_whole(&o->fast, o->out);
     }
 }
 
@@ -240,16 +252,20 @@ static void move_taps(taps_t *taps, int32_t bytes) {
 /* The same taps, those outside the input replaced. */
 static void replace_outside(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
                             const int8_t *outside, const taps_t *taps, taps_t *replaced) {
-    const int32_t kernel_h = p->kernel_h, kernel_w = p->kernel_w, in_w = p->in_w;
-    const int8_t *const *from = taps->x;
-    const int8_t **next = replaced->x;
-    replaced->count = taps->count;
-    for (int32_t ky = 0; ky < kernel_h; ky++) {
-        const int exists = rows[ky] != NULL;
-        int32_t x = first;
-        for (int32_t kx = kernel_w; kx > 0; kx--, x += p->dilation_w) {
-            const int8_t *const tap = *from++;
-            *next++ = exists && x >= 0 && x < in_w ? tap : outside;
+    const int32_t kernel_w = p->kernel_w, count = taps->count;
+    replaced->count = count;
+    for (int32_t i = 0; i < count; i += 4) {
+        vst1q_u32((uint32_t *)(void *)&replaced->x[i],
+                  vld1q_u32((const uint32_t *)(const void *)&taps->x[i]));
+    }
+    for (int32_t kx = 0, x = first; kx < kernel_w; kx++, x += p->dilation_w) {
+        for (int32_t tap = kx; (x < 0 || x >= p->in_w) && tap < count; tap += kernel_w) {
+            replaced->x[tap] = outside;
+        }
+    }
+    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        for (int32_t kx = 0; rows[ky] == NULL && kx < kernel_w; kx++) {
+            replaced->x[ky * kernel_w + kx] = outside;
         }
     }
 }
@@ -268,6 +284,7 @@ static void set_output(const arenite_depthwise_conv_2d_s8_t *p, int8_t *out, out
     o->out = out;
     o->channels = p->in_c;
     o->zero_point = p->out_zero_point;
+    o->is_clamped = p->act_min > INT8_MIN || p->act_max < INT8_MAX;
     o->mode = (arenite_mve_mode_t)p->per_channel;
     vstrhq_s16((int16_t *)(void *)o->fast.limits, vdupq_n_s16(p->out_zero_point));
     vst1q_s8(o->fast.limits + 16, vdupq_n_s8((int8_t)p->act_min));

@@ -9,6 +9,13 @@
 #ifndef ARENITE_MVE_H
 #define ARENITE_MVE_H
 
+/* What holds for all channels of a layer; the generator finds it. */
+typedef enum {
+    ARENITE_MVE_POSITIVE = 1, /* shift < 0, and what is below the zero point is clamped */
+    ARENITE_MVE_SIGNED = 2,   /* shift < 0 */
+    ARENITE_MVE_ANY = 3
+} arenite_mve_mode_t;
+
 #if defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>
 #include <stdint.h>
@@ -18,13 +25,6 @@
 #define ARENITE_MVE_CHANNEL(position) (4 * ((position) % 4) + (position) / 4)
 
 #define ARENITE_MVE_INLINE static inline __attribute__((always_inline))
-
-/* What holds for all channels of a layer; the generator finds it. */
-typedef enum {
-    ARENITE_MVE_POSITIVE = 1, /* shift < 0, and what is below the zero point is clamped */
-    ARENITE_MVE_SIGNED = 2,   /* shift < 0 */
-    ARENITE_MVE_ANY = 3
-} arenite_mve_mode_t;
 
 /* 4 sums by their multipliers and shifts, moved to the zero point modulo 2^32, whatever the mode. */
 ARENITE_MVE_INLINE int32x4_t arenite_mve_scale(int32x4_t value, int32x4_t multiplier, int32x4_t shift,
