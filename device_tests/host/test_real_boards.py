@@ -220,7 +220,22 @@ def _offset(register: ElementTree.Element) -> int:
     return int(register.findtext("addressOffset", "0"), 0)
 
 
-@pytest.mark.parametrize(("name", "file"), [("nrf52840dk", "nrf52840.svd"), ("microbit-v2", "nrf52833.svd")])
+def test_both_kinds_of_core_of_an_rp2350_see_the_same_chip() -> None:
+    arm, riscv = load_board("rpi-pico2"), load_board("rpi-pico2-riscv")
+    assert arm.memory == riscv.memory
+    assert arm.hardware.settings == riscv.hardware.settings
+    assert (arm.marker, arm.clock_hz, arm.hardware.chip) == (riscv.marker, riscv.clock_hz, riscv.hardware.chip)
+    assert (arm.uart.base, arm.uart.tx_pin, arm.uart.rx_pin) == (riscv.uart.base, riscv.uart.tx_pin, riscv.uart.rx_pin)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("nrf52840dk", "nrf52840.svd"),
+        ("arduino-nano-33-ble-sense", "nrf52840.svd"),
+        ("microbit-v2", "nrf52833.svd"),
+    ],
+)
 def test_nordic_registers_are_those_of_the_svd(name: str, file: str) -> None:
     board, chip = load_board(name), svd(file)
     base, irqs, registers = chip["UART0"]
@@ -228,7 +243,7 @@ def test_nordic_registers_are_those_of_the_svd(name: str, file: str) -> None:
     offsets = {"TASKS_STARTRX": 0x000, "EVENTS_RXDRDY": 0x108, "EVENTS_TXDRDY": 0x11C, "INTENSET": 0x304}
     offsets |= {"ENABLE": 0x500, "RXD": 0x518, "TXD": 0x51C, "BAUDRATE": 0x524, "CONFIG": 0x56C}
     assert {key: _offset(registers[key]) for key in offsets} == offsets
-    port, bit = {"nrf52840dk": ("P1", 3), "microbit-v2": ("P0", 2)}[name]
+    port, bit = {"nrf52840dk": ("P1", 3), "microbit-v2": ("P0", 2), "arduino-nano-33-ble-sense": ("P1", 11)}[name]
     pins = {key: chip[port][0] + _offset(chip[port][2][key]) for key in ("DIRSET", "OUTSET", "OUTCLR")}
     assert board.marker is not None and board.unique_id is not None
     assert (*board.marker.setup, *board.marker.on, *board.marker.off) == tuple((at, 1 << bit) for at in pins.values())
