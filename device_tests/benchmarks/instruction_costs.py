@@ -25,7 +25,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 BOARDS = {
     "dsp": "qemu-mps2-an386",
     "mve": "qemu-mps3-an547",
-    "rv32": "qemu-riscv32",
+    "riscv32": "qemu-riscv32",
 }
 MODELS = (
     "mlperf_tiny/pretrainedResnet_quant",

@@ -22,17 +22,19 @@ const void *arenite_output(const arenite_model_t *model, uint8_t *const *memory,
     return arenite_at(memory, model->outputs[i].place);
 }
 
-/* Where a scattered row lies, in units. */
-static uint32_t scattered_units(const arenite_model_t *model, arenite_place_t place, uint32_t row) {
-    const uint32_t at = place & ARENITE_OFFSET_MASK;
-    if ((at & ARENITE_FOLDED_ROWS) == 0) {
-        return model->row_table[at + row];
-    }
-    const uint16_t *folded = model->row_table + (at - ARENITE_FOLDED_ROWS);
+/* Where a scattered row lies, in units, as a folded row table says. */
+static uint32_t folded_units(const uint16_t *folded, uint32_t row) {
     const uint32_t first = folded[0], period = folded[1], turns = folded[2], drift = folded[3];
     uint32_t turn = row < first ? 0u : (row - first) / period;
     turn = turn < turns ? turn : turns;
     return (uint16_t)(folded[4u + row - turn * period] + turn * drift);
+}
+
+static int is_folded(const arenite_value_t *value) { return (value->place & ARENITE_FOLDED_ROWS) != 0; }
+
+/* The part of the row table that belongs to a value whose rows are scattered. */
+static const uint16_t *row_table(const arenite_model_t *model, const arenite_value_t *value) {
+    return &model->row_table[value->place & (ARENITE_FOLDED_ROWS - 1u)];
 }
 
 /* From where row_offset counts: a ring's first slot, or of scattered rows the region's start. */
@@ -43,7 +45,8 @@ static uint8_t *rows_start(uint8_t *const *memory, const arenite_value_t *value)
 
 static uint32_t row_offset(const arenite_model_t *model, const arenite_value_t *value, uint32_t row) {
     if (value->ring_rows == 0) {
-        return scattered_units(model, value->place, row) * model->row_unit;
+        const uint16_t *const table = row_table(model, value);
+        return (is_folded(value) ? folded_units(table, row) : table[row]) * model->row_unit;
     }
     return (row % value->ring_rows) * value->row_bytes;
 }
@@ -81,8 +84,14 @@ static APART const int8_t **gather(const arenite_model_t *model, const arenite_r
     const int32_t first = first_row(window, step);
     uint32_t row = (uint32_t)first; /* beyond `count` if it lies above the value, too */
     if (ring == 0) {
+        const uint16_t *const table = row_table(model, value);
+        const int folded = is_folded(value);
         for (; rows < end; row += dilation) {
-            *rows++ = row < count ? start + row_offset(model, value, row) : NULL;
+            const int8_t *pointer = NULL;
+            if (row < count) {
+                pointer = start + (folded ? folded_units(table, row) : table[row]) * model->row_unit;
+            }
+            *rows++ = pointer;
         }
         return rows;
     }
@@ -91,8 +100,10 @@ static APART const int8_t **gather(const arenite_model_t *model, const arenite_r
     for (; rows < end; row += dilation) {
         *rows++ = row < count ? start + (uint32_t)slot * value->row_bytes : NULL;
         slot += (int32_t)dilation;
-        slot -=
-            slot >= (int32_t)ring ? (int32_t)ring : 0; /* a window of several rows spans less than the ring */
+        slot -= slot >= (int32_t)ring ? (int32_t)ring : 0;
+        if (slot >= (int32_t)ring) { /* the dilation is more than all rows of the value */
+            slot %= (int32_t)ring;
+        }
     }
     return rows;
 }
@@ -142,7 +153,8 @@ static uint16_t *counters_of(const arenite_feed_t *feed) {
 
 /* Take the next entry of the row schedule. */
 static void next_entry(arenite_feed_t *feed) {
-    const uint8_t *entry = feed->model->steps + feed->step;
+    const uint8_t *const steps = feed->model->steps;
+    const uint8_t *entry = steps + feed->step;
     if (*entry == ARENITE_STEP_AGAIN) {
         feed->again = (uint16_t)((feed->again == 0 ? entry[2] + 1u : feed->again) - 1u);
         entry = feed->again != 0 ? entry - entry[1] : entry + 3;
@@ -157,7 +169,7 @@ static void next_entry(arenite_feed_t *feed) {
         feed->left = (uint16_t)(entry[3] | entry[4] << 8);
         entry += 5;
     }
-    feed->step = (uint32_t)(entry - feed->model->steps);
+    feed->step = (uint32_t)(entry - steps);
 }
 
 static void start_item(arenite_feed_t *feed) {
