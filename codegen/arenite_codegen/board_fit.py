@@ -18,13 +18,14 @@ from arenite_codegen.board_hardware import FAMILIES
 from arenite_codegen.board_model import Board, Features
 from arenite_codegen.boards import list_boards, load_board
 from arenite_codegen.cycle_model import CYCLES_PER_INSTRUCTION, CyclesPerInstruction
-from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
+from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
 from arenite_codegen.fit import CODE_BYTES, Shortfall, flash_of, nearest_network, ram_of, shortfalls
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Network
 from arenite_codegen.planning import Planned, plan_network
 from arenite_codegen.regions import ANYWHERE, Memory, Region
 from arenite_codegen.row_feed import feed_by_rows
+from arenite_codegen.tables import table_bytes
 from arenite_codegen.variants import choose_for
 
 __all__ = ["BoardFit", "FitReport", "fit"]

@@ -12,8 +12,13 @@ __all__ = ["DRIVERS", "Flashing", "PAYLOAD_AT", "UpdateSlots", "read_flashing", 
 _METHODS = ("esptool", "stm32loader", "uf2", "command")
 PAYLOAD_AT = 1024
 """From a slot's start to its payload: UPDATE_PAYLOAD_AT of update.h."""
-DRIVERS = {"memory": "flash_memory.c"}
-"""Flash drivers, and the file of each."""
+DRIVERS = {
+    "memory": ("flash_memory.c",),
+    "nrf": ("flash_nrf.c",),
+    "stm32-f4-f7": ("flash_stm32_f4_f7.c", "flash_stm32.h"),
+    "stm32-pages": ("flash_stm32_pages.c", "flash_stm32.h"),
+}
+"""Flash drivers: the source of each, and what it includes."""
 _FAMILIES = ("F0", "F1", "F3", "F4", "F7", "G0", "H7", "L0", "L4", "WL")
 
 
@@ -28,7 +33,7 @@ class Flashing:
         family: An STM32's family, by which the size of its flash is found (`F4`); the family id of UF2 (`0xe48bff56`).
         size_bytes: The least flash that the board's chip has.
         offset: esptool: where in the chip's flash the board's first flash region starts.
-        command: Program and arguments; `{elf}`, `{bin}` and `{port}` stand for files and port.
+        command: Program and arguments; `{elf}`, `{bin}`, `{hex}` and `{port}` stand for files and port.
     """
 
     method: str

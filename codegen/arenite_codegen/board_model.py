@@ -98,6 +98,21 @@ Writes = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
+class ResetCause:
+    """Where the chip says that its watchdog reset it.
+
+    Attributes:
+        register: Address.
+        watchdog_bits: Any of these is set after such a reset.
+        clear: Writes that clear them.
+    """
+
+    register: int
+    watchdog_bits: int
+    clear: Writes
+
+
+@dataclass(frozen=True)
 class Watchdog:
     """A watchdog: what starts it and what feeds it. A board that has one polls between requests, it does not sleep."""
 
@@ -162,6 +177,7 @@ class Board:
     emulators: tuple[Emulator, ...]
     directory: Path = field(compare=False)
     watchdog: Watchdog | None = None
+    reset_cause: ResetCause | None = None
     marker: Marker | None = None
     unique_id: UniqueId | None = None
     power: Power | None = None
@@ -181,7 +197,6 @@ class Board:
         if self.hardware.emulated_by:
             return f"emulated by {self.hardware.emulated_by}"
         return "emulated" if self.emulators or self.architecture == "host" else "built"
-
     flashing: Flashing | None = None
     update: UpdateSlots | None = None
 

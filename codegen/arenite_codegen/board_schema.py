@@ -21,6 +21,7 @@ from arenite_codegen.board_model import (
     Marker,
     MemoryRegion,
     Power,
+    ResetCause,
     Uart,
     UniqueId,
     Watchdog,
@@ -93,6 +94,7 @@ def read_board(table: Table, directory: Path) -> Board:
         flashing=_optional_part(table, "flash", read_flashing),
         update=_optional_part(table, "update", read_update_slots),
         watchdog=_optional_part(table, "watchdog", lambda part: Watchdog(part.writes("setup"), part.writes("feed"))),
+        reset_cause=_optional_part(table, "reset_cause", _read_reset_cause),
         marker=_optional_part(
             table, "marker", lambda part: Marker(part.writes("setup"), part.writes("on"), part.writes("off"))
         ),
@@ -114,6 +116,13 @@ def _part(table: Table, read: Callable[[Table], T]) -> T:
 
 def _optional_part(table: Table, key: str, read: Callable[[Table], T]) -> T | None:
     return _part(table.table(key), read) if key in table.keys else None
+
+
+def _read_reset_cause(table: Table) -> ResetCause:
+    register = table.number("register", 0, 0xFFFFFFFF)
+    if register % 4:
+        raise table.fail("register", f"must be a multiple of 4, not {register:#x}")
+    return ResetCause(register, table.number("watchdog_bits", 1, 0xFFFFFFFF), table.writes("clear"))
 
 
 def _read_unique_id(table: Table) -> UniqueId:

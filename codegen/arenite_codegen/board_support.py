@@ -136,7 +136,11 @@ def _render_support(board: Board, to: Path, context: dict[str, object]) -> list[
 
 def _writes(board: Board) -> list[tuple[str, Writes]]:
     """Register writes of the board by the names of their macros."""
-    parts = (("WATCHDOG", board.watchdog, ("setup", "feed")), ("MARKER", board.marker, ("setup", "on", "off")))
+    parts = (
+        ("WATCHDOG", board.watchdog, ("setup", "feed")),
+        ("RESET_CAUSE", board.reset_cause, ("clear",)),
+        ("MARKER", board.marker, ("setup", "on", "off")),
+    )
     return [
         (f"BOARD_{part}_{name.upper()}", getattr(values, name))
         for part, values, names in parts

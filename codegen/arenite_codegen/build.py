@@ -20,7 +20,7 @@ from arenite_codegen.boards import Board, load_board
 from arenite_codegen.constants import WEIGHTS_SECTION
 from arenite_codegen.elf import ALLOC, NOBITS, WRITE, ElfFile, read_elf
 from arenite_codegen.stack import stack_bound_bytes
-from arenite_codegen.toolchain import Toolchain, find_toolchain, optimisation
+from arenite_codegen.toolchain import OPTIMISE, Toolchain, check_optimise, find_toolchain, optimisation
 
 __all__ = ["BuildReport", "build", "call_tool"]
 
@@ -54,7 +54,7 @@ class BuildReport:
 
 
 def build(
-    bundle_dir: Path, toolchain: str | None = None, progress: Progress | None = None, optimise: str = "speed"
+    bundle_dir: Path, toolchain: str | None = None, progress: Progress | None = None, optimise: str | None = None
 ) -> BuildReport:
     """Builds `DIR/build/firmware.elf` (board `host`: `DIR/build/libmodel.so`) and `DIR/build/build.json`.
 
@@ -62,7 +62,8 @@ def build(
         bundle_dir: A folder that `bundle` made.
         toolchain: `gcc`, `zig`, `clang`, or None for the best that is installed.
         progress: Told of each compiled file.
-        optimise: `size`, `balanced` or `speed`: how kernels and executor are compiled.
+        optimise: `size`, `balanced` or `speed`: how kernels and executor are compiled. None takes what the bundle was
+            made for.
 
     Raises:
         UsageError: `bundle_dir` is not a bundle, or there is no such optimisation.
@@ -73,6 +74,8 @@ def build(
     """
     bundle_dir = Path(bundle_dir)
     manifest = read_manifest(bundle_dir)
+    optimise = optimise or str(manifest.get("optimize", "speed"))
+    check_optimise(optimise)
     board = load_board(bundle_dir / "board")
     tools = find_toolchain(board, toolchain)
     out = bundle_dir / "build"
@@ -90,7 +93,7 @@ def build(
     bound = _stack_bound(board, bundle_dir, objects)
     if bound is not None:
         report = replace(report, stack_bytes=bound, stack_is_bound=True)
-    _write_report(out / "build.json", board, manifest, tools, report, digest)
+    _write_report(out / "build.json", board, manifest, tools, report, digest, optimise)
     return report
 
 
@@ -110,6 +113,8 @@ def _compile_all(
     sources: list[str] = manifest["sources"]
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]]
     includes += [f"-D{name}" for name in manifest.get("defines", ())]
+    kernels = [source for source in sources if source.startswith("kernels/")]
+    busy: list[str] = manifest.get("busy_sources", kernels)
     includes.append(f"-DARENITE_BUILD_ID=0x{digest[:_BUILD_ID_DIGITS]}ull")
     if "model_slots" in manifest:
         includes.append("-DARENITE_BUILD_DIGEST=" + ",".join(map(str, bytes.fromhex(digest))))
@@ -117,7 +122,7 @@ def _compile_all(
         includes += ["-isystem", "app/freestanding"]
 
     def compile_one(source: str) -> str:
-        return _compile(bundle_dir, tools, includes, source, optimisation(source, optimise))
+        return _compile(bundle_dir, tools, includes, source, optimisation(source, optimise, busy))
 
     objects = []
     with progress.step(f"compile with {tools.version}", len(sources)) as step, ThreadPoolExecutor(_JOBS) as pool:
@@ -145,7 +150,7 @@ def _link_loader(bundle_dir: Path, manifest: dict[str, Any], tools: Toolchain) -
     if loader is None:
         return
     includes = [f"-I{folder}" for folder in manifest["include_dirs"]] + ["-isystem", "app/freestanding"]
-    own = [_compile(bundle_dir, tools, includes, source, optimisation(source)) for source in loader["sources"]]
+    own = [_compile(bundle_dir, tools, includes, source, OPTIMISE["size"]) for source in loader["sources"]]
     shared = [name for name in manifest["sources"] if _is_shared_with_loader(name)]
     objects = [*own, *(_object(name) for name in shared)]
     flags = [loader["script"] if flag == "board/link.ld" else flag for flag in tools.link_flags]
@@ -242,13 +247,20 @@ def _constant_bytes(image: ElfFile) -> int:
 
 
 def _write_report(
-    path: Path, board: Board, manifest: dict[str, Any], tools: Toolchain, report: BuildReport, digest: str
+    path: Path,
+    board: Board,
+    manifest: dict[str, Any],
+    tools: Toolchain,
+    report: BuildReport,
+    digest: str,
+    optimise: str,
 ) -> None:
     values = {
         "format": 1,
         "board": board.name,
         "models": [model["sha256"] for model in manifest["models"]],
         "image": report.elf.name,
+        "optimize": optimise,
         "build_id": digest[:_BUILD_ID_DIGITS],
         "build_digest": digest,
         "toolchain": {"name": tools.name, "version": tools.version, "flags": list(tools.compile_flags)},

@@ -27,7 +27,8 @@ from arenite_codegen.bundle_report import BundleReport, ModelReport, OperatorRep
 from arenite_codegen.caller_memory import caller_memory, keep_inputs
 from arenite_codegen.camera import Camera, Preprocessing, camera_entry, make_preprocessing
 from arenite_codegen.contract_files import CAMERA_SOURCES, contract_files
-from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit, table_bytes
+from arenite_codegen.cost_model import busy_kernels
+from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
 from arenite_codegen.export import check_exports, export_files
 from arenite_codegen.firmware import Shared, shared_files, symbols_of
 from arenite_codegen.fit import check_fit, flash_of, ram_of
@@ -37,12 +38,14 @@ from arenite_codegen.plan import Plan
 from arenite_codegen.planning import mac_factor, plan_network
 from arenite_codegen.regions import Memory, Region
 from arenite_codegen.render import render
-from arenite_codegen.report import arena_text, guard_names, layer_rows, operator_rows, region_rows
+from arenite_codegen.report import arena_text, guard_names, layer_rows, operator_rows, operators_text, region_rows
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.sbom import sbom
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.staging import Staging, output_folder
-from arenite_codegen.variants import choose_for
+from arenite_codegen.tables import table_bytes
+from arenite_codegen.toolchain import check_optimise
+from arenite_codegen.variants import Choose, choose_for
 from arenite_codegen.vectors import Vectors, make_vectors
 
 __all__ = ["bundle"]
@@ -93,6 +96,7 @@ class _Options:
     caller_outputs: bool | Sequence[int]
     keep_input: bool
     max_mac_factor: float
+    optimise: str
     guards: bool
     camera: Camera | None
     exports: tuple[str, ...]
@@ -112,6 +116,7 @@ def bundle(
     caller_outputs: bool | Sequence[int] = False,
     keep_input: bool = False,
     max_mac_factor: float = 1.0,
+    optimise: str = "speed",
     guards: bool = False,
     camera: Camera | str | None = None,
     exports: Sequence[str] = (),
@@ -139,6 +144,7 @@ def bundle(
         keep_input: No run overwrites an input, wherever it lies.
         max_mac_factor: How many times a model's multiply-accumulates may run, to make rows again instead of keeping
             them. At 1.0 nothing is computed twice.
+        optimise: `speed`, `balanced` or `size`: which variants of the kernels layers get, how `build` compiles.
         guards: Make a validation build, which watches a word behind every block of the arena while it runs.
         camera: Frames such as `320x240:RGB565` (see `Camera.parse`): the bundle gets the C that makes the input of such
             a frame as the contract says, for each model whose contract speaks of pictures.
@@ -162,15 +168,16 @@ def bundle(
         ContractError: A model's contract is damaged, or no contract says how a camera's frame becomes an input.
         DoesNotFitError: The plan needs more than the board or `arena_bytes` has.
         UsageError: There is no model; there is no such input or output, or no such camera frame; an input that is fed
-            row by row is to be kept or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; the
-            model or the board is not for the benchmark; or writing `out_dir` would remove a model, the current folder
-            or somebody else's files.
+            row by row is to be kept or to lie in the caller's memory; `max_mac_factor` is below 1 or not finite; there
+            is no such optimisation; the model or the board is not for the benchmark; or writing `out_dir` would remove
+            a model, the current folder or somebody else's files.
         OutputError: The folder cannot be written. Nothing half-written is left.
     """
     paths = [Path(model)] if isinstance(model, str | Path) else [Path(one) for one in model]
     fed = _fed(paths, row_fed)
     _check_baud(baud)
     _check_factor(max_mac_factor)
+    check_optimise(optimise)
     check_exports(exports, len(paths), bool(caller_inputs) or bool(caller_outputs), guards)
     frames = Camera.parse(camera) if isinstance(camera, str) else camera
     target, place = load_board(board), output_folder(out_dir, paths, _is_bundle, force)
@@ -186,6 +193,7 @@ def bundle(
             caller_outputs=caller_outputs,
             keep_input=keep_input,
             max_mac_factor=max_mac_factor,
+            optimise=optimise,
             guards=guards,
             camera=frames,
             exports=tuple(exports),
@@ -201,7 +209,7 @@ def bundle(
         ]
         _check_camera(planned, options)
         step.note("emit")
-        report = _bundle(_emitted(planned, target), options, place, arena_bytes, vectors, step.note)
+        report = _bundle(_emitted(planned, options), options, place, arena_bytes, vectors, step.note)
         step.note("")
     return report
 
@@ -283,7 +291,9 @@ def _bundle(
     return _report(place, manifest)
 
 
-def _plan_model(model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]) -> _Source:
+def _plan_model(
+    model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]
+) -> _Source:
     say("read")
     graph = read_graph(model)
     say("legalise")
@@ -306,13 +316,17 @@ def _camera_bytes(models: Sequence[_Source]) -> int:
     return max(one.camera_bytes for one in models)
 
 
-def _emitted(models: Sequence[_Source], board: Board) -> list[_Stages]:
+def _chooser(models: Sequence[_Source], options: _Options) -> Choose:
+    return choose_for(options.board, options.optimise, [layer for one in models for layer in one.network.layers])
+
+
+def _emitted(models: Sequence[_Source], options: _Options) -> list[_Stages]:
     """Each model's C; its weights get the flash that the tables of all models and the weights before it leave."""
     tables = sum(table_bytes(one.network, one.schedule, one.plan) + one.camera_table_bytes for one in models)
-    flash = flash_of(board, tables)
+    flash, choose = flash_of(options.board, tables), _chooser(models, options)
     stages = []
     for one in models:
-        emitted = emit(one.network, one.schedule, one.plan, one.symbol, flash, choose_for(board))
+        emitted = emit(one.network, one.schedule, one.plan, one.symbol, flash, choose)
         flash = _left(flash, emitted.flash)
         stages.append(_Stages(**vars(one), emitted=emitted))
     return stages
@@ -361,7 +375,9 @@ def _write(
     sources += [f"camera/{name}" for name in cameras if name.endswith(".c")]
     sources += copy_support(board, folder, benchmark=benchmark)
     sources += [] if slotted is None else copy_update(slotted, folder)
-    entries = [_write_model(folder, board, one, vectors) for one, vectors in zip(models, golden, strict=True)]
+    choose = _chooser(models, options)
+    busy = busy_kernels([one.network for one in models], choose)
+    entries = [_write_model(folder, board, one, vectors, choose) for one, vectors in zip(models, golden, strict=True)]
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "board": board.name,
@@ -370,9 +386,11 @@ def _write(
         "weights_bytes": sum(one.emitted.weights_bytes for one in models),
         "table_bytes": sum(one.emitted.table_bytes + one.camera_table_bytes for one in models),
         "regions": region_rows([*shared.buffers, *shared.flash]),
+        "optimize": options.optimise,
         "guards": guards,
         "models": entries,
         "sources": sources,
+        "busy_sources": [f"kernels/arenite_{kernel}.c" for kernel in sorted(busy)],
         "defines": [
             *(APP_DEFINES if benchmark is None else benchmark_defines(board)),
             *(slotted.defines if slotted is not None and benchmark is None else []),
@@ -406,7 +424,7 @@ def _write(
     return manifest
 
 
-def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> dict[str, Any]:
+def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors, choose: Choose) -> dict[str, Any]:
     """Write a model's vectors and arena maps; returns its entry in the manifest."""
     alone = one.symbol == SINGLE_SYMBOL
     _write_bytes(folder / "reference" / f"{one.symbol}.tflite", one.model.read_bytes())
@@ -417,6 +435,9 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
     _write_text(arena.with_suffix(".txt"), arena_text(one.network, one.schedule, one.plan))
     page = arena_page(one.network, one.schedule, one.plan, f"{one.model.stem} on {board.name}")
     _write_text(arena.with_suffix(".html"), page)
+    operators = operator_rows(one.graph, one.network, one.schedule, choose, board)
+    named = folder / "operators" if alone else folder / "operators" / one.symbol
+    _write_text(named.with_suffix(".txt"), operators_text(operators))
     entry = {
         "name": one.model.stem,
         "symbol": one.symbol,
@@ -431,8 +452,8 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors) -> d
         "keep_input": one.network.keep_input,
         "inputs": [_io(io) for io in one.network.inputs],
         "outputs": [_io(io) for io in one.network.outputs],
-        "operators": operator_rows(one.graph, one.network, one.schedule, choose_for(board)),
-        "layers": layer_rows(one.graph, one.network, one.schedule, one.plan, choose_for(board)),
+        "operators": operators,
+        "layers": layer_rows(one.graph, one.network, one.schedule, one.plan, choose),
         "reference": f"reference/{one.symbol}.tflite",
         "vectors": {
             "authority": golden.authority,

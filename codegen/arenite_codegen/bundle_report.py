@@ -18,6 +18,8 @@ class OperatorReport:
         kind: Its TFLite name.
         kernel: The kernel that runs it; None if it needs none.
         macs: Multiply-accumulates of one inference.
+        modelled_instructions: Of one inference, as `arenite_codegen.cost_model` reckons them: modelled, not counted.
+            None where that knows nothing of the kernel on this kind of core, or where there are no MACs.
         ring_rows: Rows of its output that exist at once; 0 if it needs no memory of its own.
         note: Why it has no kernel, or in which chain it runs.
         variant: Which implementation of the kernel the board and the layer allow; None if it needs none.
@@ -34,6 +36,12 @@ class OperatorReport:
     variant: str | None = None
     passed_over: Mapping[str, str] = field(default_factory=dict)
     model: int = 0
+    modelled_instructions: int | None = None
+
+    @property
+    def modelled_instructions_per_mac(self) -> float | None:
+        """None where `modelled_instructions` is."""
+        return None if self.modelled_instructions is None else self.modelled_instructions / self.macs
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from arenite_codegen.operators.base import PADDING_SAME, PADDING_VALID, Array
 __all__ = ["fold_dilation"]
 
 _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_MAX_PAD = 1 << 16  # rows or pixels, more than any dilated window reaches
 _NOTE = "folded into the dilation of operator"
 
 Pairs = tuple[tuple[int, int], tuple[int, int]]
@@ -88,7 +89,7 @@ def _measured(graph: Graph, divide: Operator, conv: Operator, join: Operator) ->
         return None
     inside = np.array(shapes[1][1:3]) - 1 if conv.attributes["padding"] == PADDING_SAME else np.zeros(2, np.int64)
     own = np.stack([inside // 2, inside - inside // 2], axis=1) * blocks[:, None] + pads - crops
-    if own.min() < 0:
+    if own.min() < 0 or own.max() > _MAX_PAD:
         return None
     rows, pixels = ((int(before), int(behind)) for before, behind in own)
     return _Triple(divide, conv, join, (int(blocks[0]), int(blocks[1])), (rows, pixels))

@@ -11,22 +11,21 @@ import numpy as np
 
 from arenite_codegen import strips
 from arenite_codegen.constants import Pool
-from arenite_codegen.network import FEED, Array, IoTensor, Layer, Mode, Network, Read, Stage, State
+from arenite_codegen.network import FEED, Array, IoTensor, Layer, Mode, Network, Stage, State, Value
 from arenite_codegen.operators.conversion import DTYPE_CODES
 from arenite_codegen.placement import Place
 from arenite_codegen.plan import Plan
 from arenite_codegen.regions import ANYWHERE, Memory, Region
 from arenite_codegen.render import render
 from arenite_codegen.schedule import Schedule
+from arenite_codegen.tables import MemoryTables, packed_steps, place_word, table_bytes
 from arenite_codegen.variants import Choose, Variant, portable_choice
 
-__all__ = ["Emitted", "SINGLE_SYMBOL", "emit", "table_bytes"]
+__all__ = ["Emitted", "SINGLE_SYMBOL", "emit"]
 
-RUNTIME_VERSION = 4
+RUNTIME_VERSION = 5
 SINGLE_SYMBOL = "arenite_model"
 """The symbol of a model that is alone in its firmware."""
-# A place in C is one word: the region above this bit, the offset below.
-_REGION_SHIFT = 28
 
 
 @dataclass(frozen=True)
@@ -56,37 +55,6 @@ class Emitted:
     layers: int = 0
 
 
-class _RowTable:
-    """Offsets of scattered rows, in units, value after value."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.units: list[int] = []
-        self.first: dict[int, Place] = {}
-        for value, offsets in sorted(plan.rows.items()):
-            self.first[value] = Place(plan.row_regions[value], len(self.units))
-            self.units += [offset // plan.row_unit for offset in offsets]
-
-
-def table_bytes(network: Network, schedule: Schedule, plan: Plan) -> int:
-    """Flash that layers, row schedule and row table take on a 32-bit target."""
-    reads = sum(len(layer.reads) for layer in network.layers)
-    starts = sum(len(read.starts) for layer in network.layers for read in layer.reads)
-    return plan.table_bytes + len(packed_steps(schedule.steps)) + 32 * len(network.layers) + 32 * reads + 2 * starts
-
-
-def packed_steps(steps: Sequence[tuple[int, int]]) -> bytes:
-    """The row schedule, (layer, count) pairs, as arenite.h describes its entries."""
-    packed, before = bytearray(), 0
-    for layer, count in steps:
-        distance = layer - before
-        if -8 <= distance < 8 and count < 16:
-            packed.append((distance + 8) << 4 | count)
-        else:
-            packed += b"\0" + layer.to_bytes(2, "little") + count.to_bytes(2, "little")
-        before = layer
-    return bytes(packed)
-
-
 def emit(
     network: Network,
     schedule: Schedule,
@@ -104,8 +72,9 @@ def emit(
     """
     source, weights = ("model.c", "weights.c") if symbol == SINGLE_SYMBOL else (f"{symbol}.c", f"{symbol}_weights.c")
     pool = Pool(network, schedule, flash, lambda layer: choose(layer).pack(layer))
-    rows = _RowTable(plan)
-    layers = [_layer(network, schedule, plan, layer, pool, rows, choose) for layer in network.layers]
+    tables = MemoryTables(network, schedule, plan)
+    layers = [_layer(network, plan, layer, pool, tables, choose) for layer in network.layers]
+    constants = [pool.add(*_in_flash(network.values[value])) for value in tables.constants]
     states = [_state(state, network, plan, pool) for state in network.states]
     variants = _variants(network, choose)
     kernels = tuple(sorted({file for variant in variants for file in variant.files}))
@@ -118,7 +87,7 @@ def emit(
         "batch": network.batch,
         "regions": plan.regions,
         "one_arena": len(plan.arena) == 1 and symbol == SINGLE_SYMBOL,
-        "counters_place": _word(plan.counters),
+        "counters_place": place_word(plan.counters),
         "inputs": [_io(io, plan) for io in network.inputs],
         "outputs": [_io(io, plan) for io in network.outputs],
         "sha256": [f"0x{b:02x}" for b in bytes.fromhex(network.model_sha256)],
@@ -127,10 +96,13 @@ def emit(
         "steps": packed_steps(schedule.steps),
         "functions": sorted({variant.function for variant in variants}),
         "row_fed": int(network.row_fed),
-        "row_table": rows.units,
+        "values": tables.values,
+        "windows": tables.windows,
+        "constants": constants,
+        "row_table": tables.rows.units,
         "row_unit": plan.row_unit,
         "arrays": arrays,
-        "guards": [(_word(guard.place), guard.first, guard.last) for guard in plan.guards],
+        "guards": [(place_word(guard.place), guard.first, guard.last) for guard in plan.guards],
     }
     files = {
         f"{symbol}.h": render("model.h.j2", context),
@@ -138,16 +110,15 @@ def emit(
         weights: render("weights.c.j2", context),
     }
     used = tuple(array.region for array in arrays)
-    tables = table_bytes(network, schedule, plan)
     size = sum(region.bytes for region in used)
     stages = _stage_kernels(network, choose)
-    return Emitted(files, symbol, kernels, size, used, tables, max_pointers, stages, len(layers))
+    flash_bytes = table_bytes(network, schedule, plan)
+    return Emitted(files, symbol, kernels, size, used, flash_bytes, max_pointers, stages, len(layers))
 
 
 def _layer(
-    network: Network, schedule: Schedule, plan: Plan, layer: Layer, pool: Pool, rows: _RowTable, choose: Choose
+    network: Network, plan: Plan, layer: Layer, pool: Pool, tables: MemoryTables, choose: Choose
 ) -> dict[str, Any]:
-    value = network.values[layer.output]
     parameters = _parameters(layer, pool, choose)
     if layer.stages:
         parameters = {"stages": f"stages_{layer.index}", **parameters}
@@ -159,12 +130,9 @@ def _layer(
         "operator": layer.operator,
         "parameters": parameters,
         "stages": [_stage(network, stage, pool, choose) for stage in layer.stages],
-        "reads": [_read(network, schedule, plan, read, pool, rows) for read in layer.reads],
-        "out_place": _word(rows.first[layer.output] if layer.output in plan.rows else plan.values[layer.output]),
-        "out_row_bytes": value.row_bytes,
-        "out_item_bytes": value.item_bytes,
-        "out_ring_rows": 0 if layer.output in plan.rows else schedule.ring_rows[layer.output],
-        "scratch_place": _word(plan.scratch[layer.index]) if layer.index in plan.scratch else None,
+        "reads": tables.reads[layer.index],
+        "out": tables.outputs[layer.index],
+        "scratch_place": place_word(plan.scratch[layer.index]) if layer.index in plan.scratch else None,
         "accumulates": int(layer.mode is Mode.ACCUMULATE),
     }
 
@@ -206,36 +174,10 @@ def _stage(network: Network, stage: Stage, pool: Pool, choose: Choose) -> dict[s
     }
 
 
-def _read(network: Network, schedule: Schedule, plan: Plan, read: Read, pool: Pool, rows: _RowTable) -> dict[str, Any]:
-    value = network.values[read.value]
-    constant = pool.add(as_bytes(value.data), value.element_bytes) if value.data is not None else None
-    if constant is not None:
-        place, ring_rows = Place(0, 0), read.rows
-    elif read.value in plan.rows:
-        place, ring_rows = rows.first[read.value], 0
-    else:
-        # A value that is divided otherwise than its producer does lies in memory as a whole: its ring is all of it.
-        own = (read.rows, read.row_bytes) == (value.rows, value.row_bytes)
-        place, ring_rows = plan.values[read.value], schedule.ring_rows[read.value] if own else read.rows
-    return {
-        "constant": constant,
-        "place": _word(place),
-        "row_bytes": read.row_bytes,
-        "item_bytes": value.item_bytes,
-        "rows": read.rows,
-        "ring_rows": ring_rows,
-        "window": 1 if read.whole else read.window,
-        "stride": 0 if read.whole else read.stride,
-        "dilation": 1 if read.whole else read.dilation,
-        "pad_top": 0 if read.whole else read.pad_top,
-        "starts": read.starts,
-        "divisor": 1 if read.whole else read.divisor,
-    }
-
-
-def as_bytes(values: Array) -> Array:
-    """The same memory as int8."""
-    return np.ascontiguousarray(values).reshape(-1).view(np.int8)
+def _in_flash(value: Value) -> tuple[Array, int]:
+    """The bytes of a value that is a constant, and how they are aligned."""
+    assert value.data is not None
+    return np.ascontiguousarray(value.data).reshape(-1).view(np.int8), value.element_bytes
 
 
 def _state(state: State, network: Network, plan: Plan, pool: Pool) -> dict[str, Any]:
@@ -243,22 +185,18 @@ def _state(state: State, network: Network, plan: Plan, pool: Pool) -> dict[str, 
     first = state.initial[0] if state.initial.size else np.int8(0)
     same = bool((state.initial == first).all())
     return {
-        "place": _word(plan.values[state.value]),
-        "next_place": None if state.next is None else _word(plan.values[state.next]),
+        "place": place_word(plan.values[state.value]),
+        "next_place": None if state.next is None else place_word(plan.values[state.next]),
         "bytes": network.values[state.value].bytes,
         "fill": int(first),
         "initial": None if same else pool.add(state.initial),
     }
 
 
-def _word(place: Place) -> int:
-    return place.region << _REGION_SHIFT | place.offset
-
-
 def _io(io: IoTensor, plan: Plan) -> dict[str, Any]:
     return {
         "name": io.name,
-        "place": _word(plan.values.get(io.value, Place(0, 0))),
+        "place": place_word(plan.values.get(io.value, Place(0, 0))),
         "bytes": io.bytes,
         "dtype": DTYPE_CODES[io.dtype],
         "zero_point": io.zero_point,

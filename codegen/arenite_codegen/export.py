@@ -89,12 +89,15 @@ FORMATS: Mapping[str, _Format] = {
         "Zephyr module",
         "Name its path in `ZEPHYR_EXTRA_MODULES` or in `west.yml`, and set `CONFIG_{NAME}=y`.",
         {
+            "west.yml": "zephyr/west.yml.j2",
             "zephyr/module.yml": "zephyr/module.yml.j2",
             "CMakeLists.txt": "zephyr/CMakeLists.txt.j2",
             "Kconfig": "zephyr/Kconfig.j2",
             "samples/basic/CMakeLists.txt": "zephyr/sample_CMakeLists.txt.j2",
             "samples/basic/prj.conf": "zephyr/prj.conf.j2",
             "samples/basic/sample.yaml": "zephyr/sample.yaml.j2",
+            "samples/basic/dtcm.overlay": "zephyr/dtcm.overlay.j2",
+            "samples/basic/dtcm.conf": "zephyr/dtcm.conf.j2",
             "samples/basic/src/main.c": "zephyr/main.c.j2",
             "samples/basic/src/example.c": _EXAMPLE,
         },
@@ -183,9 +186,12 @@ def _context(
     model = manifest["models"][0]
     name = component_name(model["name"])
     inputs, outputs = ([_io(io) for io in model[side]] for side in ("inputs", "outputs"))
-    buffers = [row for row in manifest["regions"] if row["holds"] == "arena"]
+    arena = [_buffer(row) for row in manifest["regions"] if row["holds"] == "arena"]
+    if len(arena) == 1:  # where it goes is then a matter of configuration
+        arena[0] |= {"macro": "ARENA", "in_psram": False}
+    states = [_buffer(row) for row in manifest["regions"] if row["holds"] == "state"]
     labels = [list(output.labels or ()) for output in contract.outputs] if contract is not None else []
-    rows = model["inputs"][0]["shape"][0] * model["inputs"][0]["shape"][1] if model["row_fed"] else 0
+    rows = model["layers"][0]["rows"] if model["row_fed"] else 0
     camera = model.get("camera")
     frame = re.match(r"(\d+)x(\d+):", camera["frame"]) if camera else None
     floats = "float32" in {io["dtype"] for io in outputs}
@@ -198,12 +204,13 @@ def _context(
         "sha256": model["sha256"],
         "board": manifest["board"],
         "version": version,
-        "arena_bytes": manifest["arena_bytes"],
+        "ram_bytes": sum(buffer["bytes"] for buffer in (*arena, *states)),
         "weights_bytes": manifest["weights_bytes"],
         "inputs": inputs,
         "outputs": outputs,
         "stored_type": "float" if floats else "int32_t",
-        "buffers": [_buffer(row, len(buffers)) for row in buffers],
+        "buffers": [*arena, *states],
+        "remembers": bool(states),
         "row_fed": model["row_fed"],
         "rows": rows,
         "row_bytes": inputs[0]["bytes"] // rows if rows else 0,
@@ -218,10 +225,16 @@ def _context(
     }
 
 
-def _buffer(row: Mapping[str, Any], count: int) -> dict[str, Any]:
-    part = re.sub(r"\W", "_", str(row["name"])).lower()
-    macro = "ARENA" if count == 1 else f"ARENA_{part.upper()}"
-    return {"name": row["name"], "bytes": row["bytes"], "macro": macro, "variable": f"arena_{part}"}
+def _buffer(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A piece of RAM that the component holds: a part of the arena, or the states."""
+    variable = re.sub(r"\W", "_", f"{row['holds']}_{row['name']}").lower()
+    return {
+        "name": row["name"],
+        "bytes": row["bytes"],
+        "macro": variable.upper(),
+        "variable": variable,
+        "in_psram": row["name"] == "psram",
+    }
 
 
 def _io(io: Mapping[str, Any]) -> dict[str, Any]:

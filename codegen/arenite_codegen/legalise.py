@@ -248,6 +248,8 @@ class Builder:
         """
         output = context.output if output is None else output
         rows = context.rows(output).height if out_rows is None else out_rows
+        if rows < 1:
+            raise refuse(context, f"{output} has no element")
         self._add_value(output, rows, output.bytes // self._batch // rows, Role.INTERNAL)
         return Layer(
             index=len(self._layers),

@@ -108,7 +108,9 @@ def distribute(
     return shares
 
 
-def _whole(network: Network, schedule: Schedule, blocks: list[Block], ranked: list[Memory], unit: int) -> Share | None:
+def _whole(
+    network: Network, schedule: Schedule, blocks: list[Block], ranked: list[Memory], unit: int
+) -> Share | None:
     """Everything in one memory of the fastest; also where there is only one, whether it fits or not."""
     bound = least_bytes(network, blocks)
     fastest = [m for m in ranked if m.word_cycles == ranked[0].word_cycles and m.capacity_bytes >= bound]
@@ -232,4 +234,9 @@ class _Spread:
 
 def _among(forbidden: Forbidden, chosen: list[int]) -> Forbidden:
     """What is forbidden among some of the blocks, by their new positions."""
-    return {(a, b): forbidden[i, j] for a, i in enumerate(chosen) for b, j in enumerate(chosen) if (i, j) in forbidden}
+    return {
+        (a, b): forbidden[i, j]
+        for a, i in enumerate(chosen)
+        for b, j in enumerate(chosen)
+        if (i, j) in forbidden
+    }

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from importlib import import_module, resources
 from pathlib import Path
@@ -21,11 +23,14 @@ def render(template: str, context: Mapping[str, Any], folder: Path | None = None
 
     Raises:
         MissingToolError: Jinja2 is not installed.
+        FileNotFoundError: There is no such template, or none that it includes.
     """
     try:
         jinja2 = import_module("jinja2")
     except ImportError as error:
-        raise MissingToolError("Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'") from error
+        raise MissingToolError(
+            "Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'"
+        ) from error
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(str(folder or resources.files("arenite_codegen") / "templates")),
         undefined=jinja2.StrictUndefined,
@@ -35,7 +40,11 @@ def render(template: str, context: Mapping[str, Any], folder: Path | None = None
     )
     environment.filters["c_string"] = c_string
     environment.filters["comment"] = _comment
-    text: str = environment.get_template(template).render(context)
+    try:
+        found = environment.get_template(template)
+    except jinja2.TemplateNotFound as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), error.name) from error
+    text: str = found.render(context)
     return text
 
 

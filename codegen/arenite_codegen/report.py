@@ -4,28 +4,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from arenite.authority import is_uint8_born
 from arenite.tflite_graph import Graph, printable
+from arenite_codegen.board_model import Board
+from arenite_codegen.cost_model import modelled_instructions
 from arenite_codegen.network import FEED, Layer, Mode, Network
 from arenite_codegen.placement import Block
 from arenite_codegen.plan import Place, Plan
 from arenite_codegen.regions import Region
 from arenite_codegen.schedule import Schedule
 from arenite_codegen.traffic import read_bytes, steps_run
-from arenite_codegen.uint8 import is_uint8_born
 from arenite_codegen.variants import Choose
 
-__all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "region_rows"]
+__all__ = ["arena_text", "guard_names", "layer_rows", "operator_rows", "operators_text", "region_rows"]
 
 _BAR = 64
 
 
-def operator_rows(graph: Graph, network: Network, schedule: Schedule, choose: Choose) -> list[dict[str, Any]]:
+def operator_rows(
+    graph: Graph, network: Network, schedule: Schedule, choose: Choose, board: Board
+) -> list[dict[str, Any]]:
     """One row for each operator of the file, in its order."""
     runs = {part.operator: (part, layer) for layer in network.layers for part in layer.parts}
     rows: list[dict[str, Any]] = []
@@ -40,11 +44,29 @@ def operator_rows(graph: Graph, network: Network, schedule: Schedule, choose: Ch
                 "variant": choice.variant.name if choice else None,
                 "passed_over": dict(choice.passed_over) if choice else {},
                 "macs": network.batch * part.macs if part else 0,
+                "modelled_instructions": (
+                    modelled_instructions(board, choice.variant, part, network) if part and choice else None
+                ),
                 "ring_rows": schedule.ring_rows.get(part.output, 0) if part else 0,
                 "note": _chain_note(layer) if layer else _removal_note(network, operator.index),
             }
         )
     return rows
+
+
+def operators_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows of `operator_rows` as a table: kernel and variant of each, what it costs, why no faster variant."""
+    lines = [f"{'':4} {'operator':24} {'kernel':24} {'variant':12} {'MACs':>13} {'a MAC*':>7}  note"]
+    for row in rows:
+        cost = row["modelled_instructions"]
+        per_mac = "" if cost is None else f"{cost / row['macs']:.2f}"
+        notes = [row["note"]] if row["note"] else []
+        notes += [f"not {name}: {why}" for name, why in row["passed_over"].items()]
+        lines.append(
+            f"{row['index']:4} {row['kind']:24} {row['kernel'] or '-':24} {row['variant'] or '-':12} "
+            f"{row['macs']:13,} {per_mac:>7}  {'; '.join(notes)}".rstrip()
+        )
+    return "\n".join([*lines, "", "* instructions, modelled; `arenite profile` counts them"]) + "\n"
 
 
 def _chain_note(layer: Layer) -> str:
@@ -124,8 +146,8 @@ def _touches(network: Network, plan: Plan, layer: Layer, steps: int) -> dict[str
 
 
 def _region_of(plan: Plan, value: int) -> str:
-    region: int = plan.row_regions[value] if value in plan.rows else plan.values[value].region
-    return plan.regions[region].name
+    region = plan.row_regions[value] if value in plan.rows else plan.values.get(value, Place(0, 0)).region
+    return plan.regions[int(region)].name
 
 
 def region_rows(regions: Sequence[Region]) -> list[dict[str, Any]]:

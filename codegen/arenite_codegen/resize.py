@@ -63,7 +63,9 @@ class Axis:
     @property
     def flat_weights(self) -> list[int]:
         """The weights of each pixel's taps, one pixel after the other."""
-        return [int(w) for row, a, b in zip(self.weights, self.first, self.stop, strict=True) for w in row[a:b]]
+        return [
+            int(w) for row, a, b in zip(self.weights, self.first, self.stop, strict=True) for w in row[a:b]
+        ]
 
     @property
     def span(self) -> int:

@@ -26,7 +26,9 @@ def feed_by_rows(network: Network, path: str) -> Network:
         )
     index = network.inputs[0].value
     value = network.values[index]
-    if read_as_a_whole(network, index):
+    shape = network.inputs[0].shape
+    flattened = len(shape) == 4 and value.rows != shape[1]
+    if flattened or read_as_a_whole(network, index):
         raise UnsupportedOperatorError(
             "the input cannot be fed row by row: it is planar, or an operator reads it as a whole",
             where=path,

@@ -56,7 +56,9 @@ def row_unit(bound: int) -> int:
     return unit
 
 
-def place_rows(network: Network, schedule: Schedule, blocks: list[Block], bound: int, unit: int) -> RowPlacement | None:
+def place_rows(
+    network: Network, schedule: Schedule, blocks: list[Block], bound: int, unit: int
+) -> RowPlacement | None:
     """The best of several orders, or None where no value can be scattered."""
     loose = {b.value for b in blocks if _is_loose(network, b)}
     rigid = [i for i, b in enumerate(blocks) if b.value not in loose]

@@ -11,16 +11,17 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from arenite.errors import MissingToolError, ToolchainError, UsageError
 from arenite_codegen.boards import Board
 
-__all__ = ["OPTIMISE", "TOOLCHAINS", "Toolchain", "find_toolchain", "optimisation"]
+__all__ = ["OPTIMISE", "TOOLCHAINS", "Toolchain", "check_optimise", "find_toolchain", "optimisation"]
 
 TOOLCHAINS = ("gcc", "zig", "clang")
-# What kernels and executor are compiled with.
+# What busy kernels and the executor are compiled with.
 OPTIMISE = {"size": "-Os", "balanced": "-O2", "speed": "-O3"}
 
 _COMMON = (
@@ -102,15 +103,24 @@ def find_toolchain(board: Board, choice: str | None = None) -> Toolchain:
     raise _missing(board, choice)
 
 
-def optimisation(source: str, optimise: str = "speed") -> str:
-    """The flag for one source of a bundle: a key of `OPTIMISE` where the time goes, size elsewhere.
+def check_optimise(optimise: str) -> None:
+    """Refuses what is no key of `OPTIMISE`.
 
     Raises:
         UsageError: There is no such key.
     """
     if optimise not in OPTIMISE:
-        raise UsageError(f"a build is not optimised for {optimise!r}", cure=f"Choose one of {', '.join(OPTIMISE)}")
-    return OPTIMISE[optimise] if source.split("/")[0] in ("kernels", "runtime") else OPTIMISE["size"]
+        raise UsageError(f"firmware is not optimised for {optimise!r}", cure=f"Choose one of {', '.join(OPTIMISE)}")
+
+
+def optimisation(source: str, optimise: str, busy: Collection[str]) -> str:
+    """The flag for one source of a bundle: that of a key of `OPTIMISE` where the time goes, size elsewhere.
+
+    Args:
+        busy: The sources of kernels that have a share in the time.
+    """
+    is_busy = source in busy or source.startswith("runtime/")
+    return OPTIMISE[optimise] if is_busy else OPTIMISE["size"]
 
 
 def _command(board: Board, name: str) -> tuple[str, ...] | None:

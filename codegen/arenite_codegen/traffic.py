@@ -33,7 +33,9 @@ def read_bytes(read: Read, steps: int) -> int:
     return read.row_bytes * sum(len(list(read.needed(step))) for step in range(steps))
 
 
-def block_traffic(network: Network, schedule: Schedule, blocks: list[Block], values: Mapping[int, int]) -> list[int]:
+def block_traffic(
+    network: Network, schedule: Schedule, blocks: list[Block], values: Mapping[int, int]
+) -> list[int]:
     """Bytes that an inference, the whole batch, reads and writes in each block; in values as `value_traffic` says."""
     steps = steps_run(schedule)
     uses = {layer.index: steps[layer.index] * strip_count(layer) for layer in network.layers}

@@ -12,13 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from arenite.authority import is_uint8_born
 from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
 
-__all__ = ["FROM_UINT8", "as_int8", "is_uint8_born"]
+__all__ = ["FROM_UINT8", "as_int8"]
 
 FROM_UINT8 = "from_uint8"
-# These take uint8 as it is.
-_UNMOVED = ("QUANTIZE", "DEQUANTIZE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE")
 
 
 def as_int8(graph: Graph) -> Graph:
@@ -45,11 +44,6 @@ def as_int8(graph: Graph) -> Graph:
         inputs=tuple(inputs),
         outputs=tuple(outputs),
     )
-
-
-def is_uint8_born(graph: Graph) -> bool:
-    """Whether some operator computes with uint8."""
-    return any(_is_uint8(graph, i) for op in graph.operators if op.kind not in _UNMOVED for i in op.inputs)
 
 
 def _is_uint8(graph: Graph, index: int) -> bool:

@@ -11,21 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from arenite.authority import authority_of
 from arenite.golden import golden_of
-from arenite.reference import LITERT, TFLM, reference_available, reference_name, reference_outputs
 from arenite.tflite_graph import Graph, Tensor
-from arenite_codegen.uint8 import is_uint8_born
 
-__all__ = ["ONLY_LITERT", "Vectors", "authority_package", "make_vectors"]
+__all__ = ["Vectors", "make_vectors"]
 
 Array = npt.NDArray[Any]
-
-# Operators that TFLM has no INT8 kernel for; SPACE_TO_BATCH_ND it pads with 9 whatever zero is.
-ONLY_LITERT = frozenset(
-    ("EXP", "GELU", "LOG", "NEG", "RELU_0_TO_1", "RELU_N1_TO_1", "SELECT", "SPACE_TO_BATCH_ND", "SQRT", "TILE")
-)
-# What LiteRT rounds once and TFLM, whom the firmware follows, twice.
-_ROUNDED_OTHERWISE = frozenset(("FULLY_CONNECTED",))
 
 
 @dataclass(frozen=True)
@@ -59,28 +51,18 @@ def make_vectors(model: bytes, graph: Graph, count: int) -> Vectors:
     remembers starts afresh at the first and goes on from one to the next.
 
     The expected outputs are always those of the reference at hand, so that they can be trusted; where it is not
-    installed there are no vectors, and `verify` says so. Nor are there for a model that needs both references.
+    installed there are no vectors, and `verify` says so. Nor are there for a model of both references that remembers.
 
     Raises:
         ContractError: The model's contract or its golden vectors are damaged.
     """
     own = _contract_inputs(graph)
-    package = authority_package(graph)
-    if package is None or not reference_available(package):
+    authority = authority_of(graph)
+    if authority is None or not authority.available:
         return Vectors(None, (), ())
     inputs = [*own, *_random_inputs(graph, count)]
-    outputs = reference_outputs(model, [list(vector) for vector in inputs], graph.path, package)
-    return Vectors(reference_name(package), tuple(inputs), tuple(tuple(o) for o in outputs))
-
-
-def authority_package(graph: Graph) -> str | None:
-    """The package whose reference kernels give the firmware's bytes; None where neither does for all operators."""
-    kinds = {operator.kind for operator in graph.operators}
-    if is_uint8_born(graph):
-        return LITERT
-    if not kinds & ONLY_LITERT:
-        return TFLM
-    return None if kinds & _ROUNDED_OTHERWISE else LITERT
+    outputs = authority.outputs(model, inputs, graph.path)
+    return Vectors(authority.name, tuple(inputs), tuple(tuple(o) for o in outputs))
 
 
 def _random_inputs(graph: Graph, count: int) -> list[tuple[Array, ...]]:

@@ -19,7 +19,7 @@ from arenite.errors import ContractError, UsageError
 from arenite.preprocess import PictureSource, Preprocessor, pictures_in
 from arenite.progress import Step
 
-__all__ = ["CalibrationSource", "SampleSet", "read_samples", "spread"]
+__all__ = ["CalibrationSource", "SampleSet", "halves", "read_samples", "spread"]
 
 Floats = npt.NDArray[np.float32]
 Item = TypeVar("Item")
@@ -27,6 +27,8 @@ CalibrationSource: TypeAlias = str | Path | npt.NDArray[Any] | Iterable[PictureS
 
 # Ready-made samples must use this part of the range that the contract's normalisation gives, all together and each.
 _MIN_COVERAGE, _MIN_SPAN = 0.6, 0.01
+# Of neighbours, when samples are halved.
+_BLOCKS = 8
 _MIN_SAMPLES_CURE = "Give more, and varied, samples: a hundred or more is usual."
 
 
@@ -107,6 +109,19 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
     """At most so many of them, evenly spread and in order."""
     count = min(most, len(items))
     return [items[i * len(items) // count] for i in range(count)]
+
+
+def halves(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """Alternate blocks of neighbours, at least one item in each half of two or more.
+
+    Crops of one picture, frames of one clip and pictures of one day lie side by side as a rule: what is tried on one
+    half is then compared on other pictures, while both halves still hold something of every class of a sorted folder.
+    """
+    width = max(1, len(items) // _BLOCKS)
+    sides: tuple[list[Item], list[Item]] = ([], [])
+    for i, item in enumerate(items):
+        sides[i // width % 2].append(item)
+    return sides
 
 
 @dataclass(frozen=True)

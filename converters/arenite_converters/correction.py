@@ -5,9 +5,8 @@ Layer by layer, in order: what reaches the layer in the quantised model, so far 
 samples, and so is what the float layer would have given. With x the float layer's input, x' the quantised one's, W and
 b the trained weights:
 
-- **Rounding.** Weights are put on their grid one column after the other; what rounding one takes from the output is
-  made up for by the columns that are still to come, by least squares over x' (Frantar et al., GPTQ, 2022, with the
-  second moment of x' about its mean as the Hessian).
+- **Rounding.** By least squares over x', with the second moment of x' about its mean as the Hessian; see
+  `arenite_converters.least_squares`.
 - **Bias.** b' = b + W mean(x) - W' mean(x'): no channel is shifted on average (Nagel et al., Data-Free Quantization
   Through Weight Equalization and Bias Correction, 2019, with measured means).
 
@@ -26,7 +25,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from arenite.progress import Step
 from arenite.tflite_graph import Graph, Operator, Tensor
+from arenite_converters.calibration import spread
 from arenite_converters.flatbuffer import pack, replace_constant
+from arenite_converters.least_squares import MOST_TERMS, rounded_levels
 from arenite_converters.walk import Walk, is_walkable
 
 __all__ = ["WEIGHTED", "corrected"]
@@ -35,12 +36,8 @@ Array = npt.NDArray[Any]
 WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _SAME = 0
 # More of either changes little and costs time: samples that pass the network, rows of a layer's least squares.
-_SAMPLES = 64
+_SAMPLES = 50
 _ROWS = 8192
-# Share of the mean diagonal that is added to the Hessian, so that directions seen rarely change little.
-_DAMPING = 0.1
-_BLOCK = 64
-_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -72,14 +69,14 @@ def corrected(
     Args:
         quantised: TFLite with INT8 weights.
         original: Float TFLite that it was made from.
-        samples: Calibration inputs in real values; 64 of them, evenly spread, are used.
+        samples: Calibration inputs in real values; 50 of them, evenly spread, are used.
         rounding: Round weights by least squares.
         bias: Take out each channel's mean error.
         step: Told about each layer.
     """
     if not (rounding or bias) or not is_walkable(quantised) or not is_walkable(original):
         return quantised
-    chosen = samples[:: -(-len(samples) // _SAMPLES)]
+    chosen = spread(samples, _SAMPLES)
     walks = Walk(quantised, chosen), Walk(original, chosen)
     for layer in _layers(walks[0].graph, walks[1].graph):
         _correct(layer, *walks, rounding=rounding, bias=bias)
@@ -124,9 +121,9 @@ def _correct(layer: _Layer, quantised: Walk, original: Walk, *, rounding: bool, 
     real, seen = group.split_rows(real), group.split_rows(seen)
     means = real.mean(axis=1), seen.mean(axis=1)
     levels = group.split(weights.data.astype(np.float64))
-    if rounding:
+    if rounding and wanted.shape[2] <= MOST_TERMS:
         centred = seen - means[1][:, None] if bias else seen
-        levels = _rounded(wanted, scales, centred.transpose(0, 2, 1) @ centred / centred.shape[1])
+        levels = rounded_levels(wanted, scales, centred.transpose(0, 2, 1) @ centred / centred.shape[1])
         replace_constant(quantised.model, weights.index, group.join(levels).astype(np.int8))
     if bias and len(layer.quantised.inputs) > 2 and layer.quantised.inputs[2] >= 0:
         shift = _product(wanted, means[0]) - _product(levels * scales, means[1])
@@ -148,33 +145,6 @@ def _bias(layer: _Layer, original: Graph, target: Tensor, shift: Array) -> Array
     # float64 has no value at int64's end.
     whole: Array = np.clip(np.round(steps), max(limits.min, -(2**62)), min(limits.max, 2**62))
     return whole.astype(target.dtype)
-
-
-def _rounded(weights: Array, scales: Array, hessian: Array) -> Array:
-    """Levels of the weights.
-
-    Args:
-        weights: Groups × channels × terms.
-        scales: Groups × channels × 1.
-        hessian: Groups × terms × terms.
-    """
-    terms = weights.shape[2]
-    diagonal = np.einsum("gii->gi", hessian)
-    hessian = hessian + np.eye(terms) * (_DAMPING * diagonal.mean(axis=1) + _TINY)[:, None, None]
-    # The terms that matter most are rounded first, while many others can still make up for it.
-    order = np.argsort(-diagonal.sum(axis=0), kind="stable")
-    upper = np.linalg.cholesky(np.linalg.inv(hessian[:, order][:, :, order])).transpose(0, 2, 1)
-    left, levels = weights[:, :, order], np.empty_like(weights)
-    for start in range(0, terms, _BLOCK):
-        end = min(start + _BLOCK, terms)
-        errors = np.empty((*weights.shape[:2], end - start))
-        for i in range(start, end):
-            levels[:, :, i] = np.clip(np.round(left[:, :, i] / scales[:, :, 0]), -127, 127)
-            error = (left[:, :, i] - levels[:, :, i] * scales[:, :, 0]) / upper[:, i, i][:, None]
-            left[:, :, i + 1 : end] -= error[:, :, None] * upper[:, None, i, i + 1 : end]
-            errors[:, :, i - start] = error
-        left[:, :, end:] -= errors @ upper[:, start:end, end:]
-    return np.asarray(levels[:, :, np.argsort(order)])
 
 
 class _Grouping:

@@ -21,6 +21,7 @@ from arenite.inspection import float_operators
 from arenite.progress import Step
 from arenite.tflite_graph import Graph, parse_graph
 from arenite_converters.backends import BACKENDS, by_litert, by_tensorflow
+from arenite_converters.calibration import halves
 from arenite_converters.correction import corrected
 from arenite_converters.ends import with_uint8_ends
 from arenite_converters.equalise import equalised
@@ -163,18 +164,19 @@ class _Source:
     step: Step | None
 
     def __post_init__(self) -> None:
+        self.tried, self.compared = halves(self.samples)
         self._ranges: dict[tuple[str, bool, int], dict[str, tuple[float, float]]] = {}
         self._floats: list[npt.NDArray[np.float64]] | None = None
 
     def quantised(
-        self, options: QuantiseOptions, kept: tuple[str, ...], part: slice = slice(None)
+        self, options: QuantiseOptions, kept: tuple[str, ...], samples: Samples | None = None
     ) -> tuple[bytes, QuantiseOptions]:
-        """The model quantised and calibrated on a part of the samples, and what was left open filled in."""
-        samples = self.samples[part]
+        """The model quantised and calibrated on all samples or some, and what was left open filled in."""
+        samples = self.samples if samples is None else samples
         original = equalised(self.content) if options.equalise else self.content
         backend = options.backend or "litert"
         if backend == "litert":
-            ranges = self.ranges(options, part) if options.is_integer else {}
+            ranges = self.ranges(options, samples) if options.is_integer else {}
             content = by_litert(original, options.precision, ranges, kept)
             incomplete = options.precision == "int8" and not kept and float_operators(parse_graph(content))
             if incomplete and options.backend is None and self.function is not None:
@@ -191,21 +193,21 @@ class _Source:
         ranges_by = "min-max" if backend == "tensorflow" else options.estimator
         return content, replace(options, backend=backend, ranges=ranges_by if options.is_integer else None)
 
-    def ranges(self, options: QuantiseOptions, part: slice) -> dict[str, tuple[float, float]]:
-        """The activations' ranges; what was computed before is not computed again."""
-        key = options.estimator, options.equalise, part.step or 1
+    def ranges(self, options: QuantiseOptions, samples: Samples) -> dict[str, tuple[float, float]]:
+        """The activations' ranges on all samples or the tried half; what was computed before is not computed again."""
+        key = options.estimator, options.equalise, len(samples)
         if key not in self._ranges:
             content = equalised(self.content) if options.equalise else self.content
-            self._ranges[key] = activation_ranges(content, self.samples[part], options.estimator, self.step)
+            self._ranges[key] = activation_ranges(content, samples, options.estimator, self.step)
         return self._ranges[key]
 
     def trial(self, options: QuantiseOptions, kept: tuple[str, ...] = ()) -> Trial:
-        """Calibrate on every other sample, compare on those between."""
+        """Calibrate on one half of the samples, compare on the other."""
         kept = kept or kept_layers(parse_graph(self.content), options.keep_float)
-        made, _ = self.quantised(options, kept, slice(0, None, 2))
+        made, _ = self.quantised(options, kept, self.tried)
         if self._floats is None:
-            self._floats = outputs_of(self.content, self.samples[1::2])
-        return Trial(options, fidelity(self._floats, outputs_of(made, self.samples[1::2])))
+            self._floats = outputs_of(self.content, self.compared)
+        return Trial(options, fidelity(self._floats, outputs_of(made, self.compared)))
 
     def within_budget(self, options: QuantiseOptions, kept: tuple[str, ...]) -> tuple[str, ...]:
         """As few of the most sensitive layers as keep the answers, by bisection."""
@@ -213,8 +215,8 @@ class _Source:
         allowed = 1 - options.max_drop / 100
         if self.trial(options, kept).fidelity.top1 >= allowed:
             return kept
-        ranges = self.ranges(options, slice(0, None, 2))
-        found = layer_sensitivity(self.content, self.samples[1::2], ranges, options.precision)
+        ranges = self.ranges(options, self.tried)
+        found = layer_sensitivity(self.content, self.compared, ranges, options.precision)
         layers = [s.layer for s in sorted(found, key=lambda s: s.sqnr_db) if s.layer not in kept]
         few, many = 0, len(layers)
         while few < many:

@@ -23,7 +23,7 @@ def make_recipe(
     samples: Mapping[str, str],
     result: str,
 ) -> Recipe:
-    """The recipe of a conversion that was made; see `Recipe`. A factory is no file: what it `loaded` stands for it."""
+    """The recipe of a conversion that was made; see `Recipe`. For a model that is no file stands what it `loaded`."""
     plain = {name: _plain(value) for name, value in arguments.items()}
     return Recipe(plain, {**versions, "python": platform.python_version()}, _digest(model, loaded), samples, result)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from inspect import signature
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 
 from arenite.contract import Normalisation
 from arenite.errors import OutputError, UsageError
+from arenite_converters.coreml.pipeline import convert_coreml
+from arenite_converters.coreml.report import CoreMlReport
 from arenite_converters.pipeline import convert
 from arenite_converters.quantisation import QuantiseOptions
 from arenite_converters.report import ConversionReport, Recipe, Repeat
@@ -26,7 +28,7 @@ _SAMPLES = ("calibration", "evaluation", "serving_sample")
 _CLASSES: Mapping[str, type[Any]] = {"normalisation": Normalisation, "quantisation": QuantiseOptions}
 
 
-def save_recipe(report: ConversionReport, path: Path | str) -> None:
+def save_recipe(report: ConversionReport | CoreMlReport, path: Path | str) -> None:
     """Write the recipe of a conversion, sorted and indented, so that two of them can be compared line by line.
 
     Raises:
@@ -61,35 +63,46 @@ def read_recipe(path: Path | str) -> Recipe:
     return Recipe(**content)
 
 
-def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport:
+def convert_again(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport | CoreMlReport:
     """Run a recipe.
 
     Args:
         recipe: Its file.
-        out: The .tflite file to write.
-        changes: Arguments of `convert` that take the place of the recipe's; what was given as values and not as
-            files must be given again.
+        out: The .tflite file or the .mlpackage to write, whichever the recipe is of.
+        changes: Arguments of `convert` or `convert_coreml` that take the place of the recipe's; what was given as
+            values and not as files must be given again.
 
     Returns:
         The report; its `repeat` says whether the bytes are those of the first time, and what differs.
 
     Raises:
-        UsageError: The recipe cannot be read, or lacks what was given as values.
+        UsageError: The recipe cannot be read, is of the other kind of file, or lacks what was given as values.
         AreniteError: As `convert`.
     """
     first = read_recipe(recipe)
-    unknown = sorted(first.arguments.keys() - signature(convert).parameters.keys())
-    if unknown:
-        cure = f"It was made by arenite {first.versions.get('arenite', 'of another version')}: take that version."
-        raise UsageError(f"the recipe has an argument '{unknown[0]}' that is unknown", where=str(recipe), cure=cure)
+    maker = _maker(first, Path(out), str(recipe))
     arguments = {**{name: _argument(name, value) for name, value in first.arguments.items()}, **changes}
-    for name in _SAMPLES:
-        if name in first.samples_sha256 and arguments.get(name) is None:
+    given = (name for name in _SAMPLES if name in first.samples_sha256)
+    for name in ("model", *given):
+        if arguments.get(name) is None:
             what = f"the recipe's {name} was given as values, which it cannot hold"
             raise UsageError(what, where=str(recipe), cure=f"Give {name} again.")
-    report = convert(arguments.pop("model"), out, **arguments)
+    report: ConversionReport | CoreMlReport = maker(arguments.pop("model"), out, **arguments)
     differences = tuple(_differences(asdict(first), asdict(report.recipe)))
-    return replace(report, repeat=Repeat(report.model_sha256 == first.result_sha256, differences))
+    return replace(report, repeat=Repeat(report.recipe.result_sha256 == first.result_sha256, differences))
+
+
+def _maker(recipe: Recipe, out: Path, where: str) -> Callable[..., Any]:
+    """The function that takes the recipe's arguments and writes such a file."""
+    makers: Mapping[str, Callable[..., Any]] = {".tflite": convert, ".mlpackage": convert_coreml}
+    kind = ".mlpackage" if "precision" in recipe.arguments else ".tflite"
+    if out.suffix != kind and out.suffix in makers:
+        raise UsageError(f"the recipe makes a {kind} file, not a {out.suffix}", where=where, cure=f"Name it *{kind}.")
+    unknown = sorted(recipe.arguments.keys() - signature(makers[kind]).parameters.keys())
+    if unknown:
+        cure = f"It was made by arenite {recipe.versions.get('arenite', 'of another version')}: take that version."
+        raise UsageError(f"the recipe has an argument '{unknown[0]}' that is unknown", where=where, cure=cure)
+    return makers[kind]
 
 
 def _argument(name: str, value: Any) -> Any:

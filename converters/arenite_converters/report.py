@@ -182,7 +182,7 @@ class Recipe:
         versions: Of Python and of each package that has a say.
         model_sha256: Of the trained model's file, or of all files of its folder.
         samples_sha256: Of calibration, evaluation and serving samples, as they were fed.
-        result_sha256: Of the file that was written.
+        result_sha256: Of the file that was written; of a Core ML package, of its program and weights.
     """
 
     arguments: Mapping[str, Any]

@@ -186,7 +186,7 @@ def test_a_hang_is_ended_by_the_watchdog(tmp_path: Path) -> None:
     """QEMU's CMSDK watchdog: half a second unfed raises its interrupt; what runs for long but feeds it lives."""
     bundle = make_fake_bundle(tmp_path / "bundle", own_board(tmp_path, WATCHDOG))
     model = bundle / "model" / "model.c"
-    hang = 'while (out[B_AT] == 0x33) {\n        __asm__ volatile("nop");\n    }\n    memset(out + A_AT'
+    hang = "while (out[B_AT] == 0x33) {\n        __asm__ volatile(\"nop\");\n    }\n    memset(out + A_AT"
     model.write_text(model.read_text().replace("memset(out + A_AT", hang))
     build(bundle)
     with running(bundle, "qemu") as (board, device):
@@ -203,6 +203,37 @@ def test_a_hang_is_ended_by_the_watchdog(tmp_path: Path) -> None:
         with pytest.raises(LinkError, match=told):
             device.run()
         assert open_device(board.stream, timeout_s=20).reset_cause().cause == "watchdog"
+
+
+RESET_CAUSE = """
+[reset_cause]
+register = 0x40011004
+watchdog_bits = 0x60
+clear = [[0x40011004, 0x80]]
+"""
+
+
+@pytest.mark.parametrize(("flags", "cause"), [(0x90, "unknown"), (0x20, "watchdog"), (0x40, "watchdog")])
+def test_the_chip_says_that_its_watchdog_reset_it(tmp_path: Path, flags: int, cause: str) -> None:
+    """A register as chips have one: the firmware reads it once and clears it. A restart that was asked for says so."""
+    pytest.importorskip("unicorn", reason="unicorn is not installed")
+    bundle = make_fake_bundle(tmp_path / "bundle", own_board(tmp_path, RESET_CAUSE))
+    build(bundle)
+    writes: list[tuple[int, int]] = []
+    with contextlib.closing(start_emulator(bundle, "unicorn")) as board:
+        board._engine.mmio_map(  # type: ignore[attr-defined]
+            0x40011000,
+            4096,
+            lambda uc, at, size, user: flags if at == 4 else 0,
+            None,
+            lambda uc, at, size, value, user: writes.append((at, value)),
+            None,
+        )
+        device = open_device(board.stream, timeout_s=30)
+        assert device.reset_cause().cause == cause
+        assert writes == [(4, 0x80)]
+        device.reboot(timeout_s=20)
+        assert device.reset_cause().cause == "asked"
 
 
 def test_the_marker_is_high_while_an_inference_runs(tmp_path: Path) -> None:
@@ -228,7 +259,7 @@ def test_a_hanging_board_is_named_in_time(tmp_path: Path) -> None:
 
     bundle = make_fake_bundle(tmp_path, "qemu-mps2-an386")
     model = bundle / "model" / "model.c"
-    hang = 'for (;;) {\n        __asm__ volatile("nop");\n    }\n    memset(out + A_AT'
+    hang = "for (;;) {\n        __asm__ volatile(\"nop\");\n    }\n    memset(out + A_AT"
     model.write_text(model.read_text().replace("memset(out + A_AT", hang))
     build(bundle)
     need_qemu()

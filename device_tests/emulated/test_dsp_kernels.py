@@ -6,12 +6,16 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from arenite.device import verify
 from arenite.errors import MissingToolError, UsageError
 from arenite_codegen import bundle
+from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
+from arenite_codegen.network import Layer
+from arenite_codegen.variants import choose_for
 from support.cortex_m import CortexMModels
 from support.graphs import random_graph
 from support.host_compiler import HostCompiler
@@ -66,11 +70,55 @@ def test_instructions_stay_below_their_ceiling(name: str, shared_data: Path, tmp
 def test_size_and_speed_are_a_choice(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(random_graph("MOBILE_BLOCKS", 500).model_bytes)
-    bundle(path, "qemu-mps2-an386", tmp_path / "b", vectors=1)
     sizes = []
-    for optimise in ("size", "speed"):
-        sizes.append(build(tmp_path / "b", optimise=optimise).code_bytes)
+    for optimise in ("size", "balanced", "speed"):
+        bundle(path, "qemu-mps2-an386", tmp_path / "b", vectors=1, optimise=optimise)
+        sizes.append(build(tmp_path / "b").code_bytes)
         assert verify(tmp_path / "b").identical
-    assert sizes[0] < sizes[1]
+    assert sizes == sorted(set(sizes))
+    assert build(tmp_path / "b", optimise="size").code_bytes < sizes[-1], "what `build` is told goes before the bundle"
     with pytest.raises(UsageError, match="not optimised for 'beauty'"):
         build(tmp_path / "b", optimise="beauty")
+    with pytest.raises(UsageError, match="not optimised for 'beauty'"):
+        bundle(path, "qemu-mps2-an386", tmp_path / "c", optimise="beauty")
+    assert not (tmp_path / "c").exists()
+
+
+def test_for_size_the_fewest_variants_run_all_layers() -> None:
+    """A window that only one variant takes brings that one; the others' layers then go to it, or to the fastest."""
+    board = load_board("qemu-mps2-an386")
+    layers = [_conv(1, 1, 64, pixels=8), _conv(3, 3, 3, pixels=8), _conv(1, 1, 8, pixels=1)]
+
+    def names(optimise: str, some: list[Layer]) -> list[str]:
+        choose = choose_for(board, optimise, some)
+        return [choose(layer).variant.name for layer in some]
+
+    assert names("speed", layers) == ["dsp", "dsp", "dsp-rows"]
+    assert names("size", layers) == ["dsp", "dsp", "dsp"]
+    assert names("balanced", layers) == names("speed", layers)
+    large = [_conv(1, 1, 512, pixels=8), *layers]
+    assert names("size", large) == ["dsp-rows", "dsp", "dsp", "dsp-rows"], "no variant runs both: two are needed"
+    without = [large[0], layers[0]]
+    assert names("size", without) == ["dsp-rows", "dsp-rows"]
+    why = choose_for(board, "size", without)(without[1]).passed_over
+    assert why["dsp"] == "the firmware is for size, and fewer variants run all its layers"
+
+
+def _conv(kernel_h: int, kernel_w: int, in_c: int, pixels: int) -> Layer:
+    """A convolution to 4 channels, small weights, in the terms of the variants' predicates."""
+    weights = np.ones((4, kernel_h, kernel_w, in_c), np.int8)
+    parameters = {
+        "weights": weights,
+        "bias": np.zeros(4, np.int32),
+        "multiplier": np.full(4, 1 << 30, np.int32),
+        "shift": np.full(4, -8, np.int8),
+        "kernel_h": kernel_h,
+        "kernel_w": kernel_w,
+        "in_c": in_c,
+        "out_w": pixels,
+        "act_min": -128,
+        "act_max": 127,
+        "out_zero_point": 0,
+    }
+    macs = pixels * weights.size
+    return Layer(0, 0, "CONV_2D", "conv_2d_s8", (), 0, steps=1, parameters=parameters, macs=macs)

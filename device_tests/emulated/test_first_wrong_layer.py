@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import arenite
+from arenite.authority import authority_of
 from arenite.device import LayerDifference, VerifyReport, verify
 from arenite.device.first_layer import ReferenceModel
 from arenite.device.rounding_rules import values_by_rule
-from arenite.reference import reference_tensors
 from arenite.tflite_graph import parse_graph
 from support.builder import ModelBuilder
 from support.mutants import flip_weight_byte, swap_steps, take_constants, with_scale_of_channel
@@ -138,7 +138,9 @@ def test_a_rule_is_what_its_library_computes(network: Path) -> None:
     chance = np.random.default_rng(3)
     inputs = [chance.integers(-128, 128, graph.tensors[graph.inputs[0]].shape, dtype=np.int8)]
     tensors = [op.outputs[0] for op in graph.operators]
-    values = {graph.inputs[0]: inputs[0], **reference_tensors(content, inputs, tensors)}
+    authority = authority_of(graph)
+    assert authority is not None
+    values = {graph.inputs[0]: inputs[0], **authority.tensors(content, inputs, tensors)}
     compared = 0
     for operator in graph.operators:
         output = values[operator.outputs[0]].ravel()

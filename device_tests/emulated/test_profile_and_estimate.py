@@ -145,3 +145,23 @@ def test_the_command_prints_the_band_and_says_that_it_is_modelled(network: Path,
     wrong = arenite_command("estimate", network, "--board", "qemu-mps2-an386", "--clock-mhz", "0")
     assert wrong.returncode == 2
     assert "'0' is no number from 0.001 to 100000" in wrong.stderr
+
+
+@pytest.mark.reference
+def test_modelled_instructions_are_near_those_counted(shared_data: Path, tmp_path: Path) -> None:
+    """What a bundle says before anything runs, against the emulator's count of every layer."""
+    folder = tmp_path / "b"
+    report = arenite.bundle(shared_data / "mlperf_tiny/kws_ref_model.tflite", "qemu-mps2-an386", folder, vectors=1)
+    arenite.build(folder)
+    modelled = {operator.index: operator.modelled_instructions for operator in report.operators}
+    counted = {layer.operators[0]: layer for layer in arenite.profile(folder).layers}
+    large = [index for index, layer in counted.items() if layer.macs and layer.share > 0.03]
+    assert len(large) == 9
+    for index in large:
+        assert modelled[index] == pytest.approx(counted[index].cost, rel=0.3), f"operator {index}"
+    assert sum(modelled[i] or 0 for i in large) == pytest.approx(sum(counted[i].cost for i in large), rel=0.1)
+    table = (folder / "operators.txt").read_text().splitlines()
+    per_mac = report.operators[2].modelled_instructions_per_mac
+    assert per_mac is not None
+    assert table[3].split()[:6] == ["2", "CONV_2D", "conv_2d_s8", "dsp", "512,000", f"{per_mac:.2f}"]
+    assert "not mve: qemu-mps2-an386 has no mve" in table[3]

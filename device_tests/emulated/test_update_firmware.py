@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,82 +10,32 @@ from pathlib import Path
 import pytest
 
 from arenite.device import Device, open_device
-from arenite.device.emulators import EmulatedBoard, start_emulator
-from arenite.device.updating import factory_segments, read_state, send_image, session, sign_bundle
+from arenite.device.updating import read_state, send_image, session, sign_bundle
 from arenite.errors import CheckFailedError, UsageError
 from arenite_codegen import bundle
-from arenite_codegen.boards import load_board
-from arenite_codegen.build import build
 from support.dense_network import dense_network
-from support.elf_file import elf_of
+from support.update_factory import FirmwareFactory, answers, update_table
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
 
 OWNER = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 KEY = OWNER.public_key().public_bytes_raw()
-SLOTS = (0x100000, 0x200000)
-FLASH_BYTES = SLOTS[1] + 0x40000
-TABLE = f"""
-[update]
-slots = [{SLOTS[0]}, {SLOTS[1]}]
-slot_bytes = 0x40000
-sector_bytes = 4096
-write_bytes = 8
-driver = "memory"
-"""
-
-
-class Factory:
-    """Bundles for both slots: the first with one model, the second with another."""
-
-    def __init__(self, folder: Path) -> None:
-        source = load_board("qemu-mps2-an386").directory / "board.toml"
-        (folder / "board.toml").write_text(source.read_text() + TABLE)
-        self.bundles = []
-        for slot in (0, 1):
-            model, out = folder / f"model{slot}.tflite", folder / f"slot{slot}"
-            model.write_bytes(dense_network(16, 4, seed=slot))
-            bundle(model, folder / "board.toml", out, slot=slot, update_key=KEY)
-            build(out)
-            self.bundles.append(out)
-
-    def image(self, slot: int, version: int) -> bytes:
-        return sign_bundle(self.bundles[slot], OWNER, version=version)
-
-    def new_board(self, folder: Path) -> EmulatedBoard:
-        """A board with loader and version 1 in the first slot, as one flash image; the rest of its flash is erased."""
-        shutil.copytree(self.bundles[0], folder)
-        segments = factory_segments(self.bundles[0], self.image(0, 1))
-        flash = bytearray(b"\xff" * FLASH_BYTES)
-        for segment in segments:
-            flash[segment.address : segment.address + len(segment.data)] = segment.data
-        (folder / "build" / "firmware.elf").write_bytes(elf_of([(0, bytes(flash))]))
-        return start_emulator(folder, "unicorn")
+TABLE = update_table((0x100000, 0x200000), 0x40000, 4096, 8, "memory")
 
 
 @pytest.fixture(scope="module")
-def factory(tmp_path_factory: pytest.TempPathFactory) -> Factory:
+def factory(tmp_path_factory: pytest.TempPathFactory) -> FirmwareFactory:
     pytest.importorskip("unicorn")
-    return Factory(tmp_path_factory.mktemp("factory"))
+    return FirmwareFactory(tmp_path_factory.mktemp("factory"), "qemu-mps2-an386", TABLE, OWNER)
 
 
 @pytest.fixture
-def device(factory: Factory, tmp_path: Path) -> Iterator[Device]:
+def device(factory: FirmwareFactory, tmp_path: Path) -> Iterator[Device]:
     with closing(factory.new_board(tmp_path / "board")) as board:
         yield open_device(board.stream, timeout_s=30)
 
 
-def answers(device: Device, folder: Path) -> bool:
-    """The board computes a bundle's golden vectors."""
-    for number in range(3):
-        device.load(0, (folder / "vectors" / f"input_{number:03}.bin").read_bytes())
-        device.run()
-        if device.read_output(0) != (folder / "vectors" / f"output_{number:03}.bin").read_bytes():
-            return False
-    return True
-
-
-def test_firmware_is_replaced_and_computes_the_other_model(factory: Factory, device: Device) -> None:
+def test_firmware_is_replaced_and_computes_the_other_model(factory: FirmwareFactory, device: Device) -> None:
     state = read_state(device)
     assert (state.slot, state.version, state.rolled_back) == (0, 1, False)
     assert answers(device, factory.bundles[0])
@@ -101,7 +50,7 @@ def test_firmware_is_replaced_and_computes_the_other_model(factory: Factory, dev
     assert answers(device, factory.bundles[0])
 
 
-def test_firmware_that_is_not_confirmed_goes_back(factory: Factory, device: Device) -> None:
+def test_firmware_that_is_not_confirmed_goes_back(factory: FirmwareFactory, device: Device) -> None:
     assert send_image(device, factory.image(1, 2), confirm=False).after.on_trial
     device.reboot()
     state = read_state(device)
@@ -110,7 +59,7 @@ def test_firmware_that_is_not_confirmed_goes_back(factory: Factory, device: Devi
 
 
 @pytest.mark.parametrize("stage", ["half sent", "sent", "on trial"])
-def test_power_fails_on_the_board(factory: Factory, tmp_path: Path, stage: str) -> None:
+def test_power_fails_on_the_board(factory: FirmwareFactory, tmp_path: Path, stage: str) -> None:
     """RAM and core start anew, the flash stays: what runs is whole, and the update can be done again."""
     image = factory.image(1, 2)
     with closing(factory.new_board(tmp_path / "board")) as board:
@@ -123,9 +72,8 @@ def test_power_fails_on_the_board(factory: Factory, tmp_path: Path, stage: str) 
         if stage == "on trial":
             device.reboot(into_update=True)
             assert read_state(device).on_trial
-        flash = bytes(board._engine.mem_read(0, FLASH_BYTES))  # type: ignore[attr-defined]
-    (tmp_path / "board" / "build" / "firmware.elf").write_bytes(elf_of([(0, flash)]))
-    with closing(start_emulator(tmp_path / "board", "unicorn")) as board:
+        flash = bytes(board._engine.mem_read(factory.origin, factory.flash_bytes))  # type: ignore[attr-defined]
+    with closing(factory.start(tmp_path / "board", flash)) as board:
         device = open_device(board.stream, timeout_s=30)
         state = read_state(device)
         expected = {"half sent": (0, 1, False, False), "sent": (1, 2, True, False), "on trial": (0, 1, False, True)}
@@ -135,13 +83,13 @@ def test_power_fails_on_the_board(factory: Factory, tmp_path: Path, stage: str) 
             assert send_image(device, factory.image(1, 3)).after.version == 3
 
 
-def test_firmware_for_the_slot_that_runs_is_refused(factory: Factory, device: Device) -> None:
+def test_firmware_for_the_slot_that_runs_is_refused(factory: FirmwareFactory, device: Device) -> None:
     with pytest.raises(CheckFailedError, match="for another slot"):
         send_image(device, factory.image(0, 2))
     assert answers(device, factory.bundles[0])
 
 
-def test_what_cannot_be_bundled_for_a_slot_is_refused(factory: Factory, tmp_path: Path) -> None:
+def test_what_cannot_be_bundled_for_a_slot_is_refused(factory: FirmwareFactory, tmp_path: Path) -> None:
     model = tmp_path / "model.tflite"
     model.write_bytes(dense_network(16, 4))
     with pytest.raises(UsageError, match="has no slots for updates"):

@@ -23,6 +23,7 @@ from arenite_codegen.model_slot import build_model
 from support.dense_network import dense_network
 from support.elf_file import elf_of
 from support.graphs import random_graph
+from support.update_factory import answers
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
 
@@ -84,16 +85,6 @@ def factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def device(factory: Factory, tmp_path: Path) -> Iterator[Device]:
     with closing(factory.new_board(tmp_path / "board")) as board:
         yield open_device(board.stream, timeout_s=30)
-
-
-def answers(device: Device, folder: Path) -> bool:
-    """The board computes a bundle's golden vectors."""
-    for number in range(3):
-        device.load(0, (folder / "vectors" / f"input_{number:03}.bin").read_bytes())
-        device.run()
-        if device.read_output(0) != (folder / "vectors" / f"output_{number:03}.bin").read_bytes():
-            return False
-    return True
 
 
 def state_of(device: Device) -> tuple[int | None, int, bool, bool]:

@@ -60,7 +60,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def line(request: pytest.FixtureRequest, network: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
+def line(
+    request: pytest.FixtureRequest, network: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Line]:
     folder = tmp_path_factory.mktemp("line") / "bundle"
     if request.param == "port":
         yield _real(request.config, network, folder)

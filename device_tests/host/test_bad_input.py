@@ -219,7 +219,9 @@ def test_folder_that_is_no_bundle(arenite_command: Command, tmp_path: Path, comm
 
 
 @pytest.mark.parametrize("command", ["build", "verify"])
-def test_corrupt_manifest(bundle_model: Command, arenite_command: Command, tmp_path: Path, command: str) -> None:
+def test_corrupt_manifest(
+    bundle_model: Command, arenite_command: Command, tmp_path: Path, command: str
+) -> None:
     assert bundle_model(bad_models.good_model()).returncode == 0
     manifest = tmp_path / "out" / "manifest.json"
     manifest.write_text(manifest.read_text()[:100])

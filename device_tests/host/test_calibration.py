@@ -16,11 +16,13 @@ from arenite.contract import NORMALISATIONS, Contract, make_contract
 from arenite.errors import AreniteError, ContractError, UsageError
 from arenite.progress import silent
 from arenite.tflite_graph import parse_graph
-from arenite_converters.calibration import SampleSet, read_samples, spread
+from arenite_converters.calibration import SampleSet, halves, read_samples, spread
 from support.builder import ModelBuilder
 
 
-def float_contract(shape: tuple[int, ...] = (1, 8, 6, 3), normalisation: str | None = "symmetric") -> Contract:
+def float_contract(
+    shape: tuple[int, ...] = (1, 8, 6, 3), normalisation: str | None = "symmetric"
+) -> Contract:
     builder = ModelBuilder()
     x = builder.tensor("x", shape, "float32")
     y = builder.tensor("y", shape, "float32")
@@ -275,3 +277,14 @@ def test_damaged_arrays(tmp_path: Path) -> None:
     refused(tmp_path / "c.npy", "c.npy", "cannot read")
     np.savez(tmp_path / "d.npz", x=pixels(), y=pixels())
     refused(tmp_path / "d.npz", "2 arrays (x, y)")
+
+
+def test_halves_hold_different_pictures_and_every_class() -> None:
+    """Sixteen pictures of two classes, six crops of each one after the other."""
+    crops = [(picture // 8, picture) for picture in range(16) for _ in range(6)]
+    first, second = halves(crops)
+    assert len(first) == len(second) == 48 and {*first}.isdisjoint(second)
+    assert {kind for kind, _ in first} == {kind for kind, _ in second} == {0, 1}
+    for count in range(2, 40):
+        sides = halves(range(count))
+        assert sorted(sides[0] + sides[1]) == list(range(count)) and all(sides)

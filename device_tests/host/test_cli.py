@@ -122,7 +122,9 @@ def test_bundle_is_deterministic(arenite_command: Command, model: Path, tmp_path
     assert trees[0] == trees[1]
 
 
-def test_exact_arena_fits_and_one_byte_less_does_not(arenite_command: Command, model: Path, tmp_path: Path) -> None:
+def test_exact_arena_fits_and_one_byte_less_does_not(
+    arenite_command: Command, model: Path, tmp_path: Path
+) -> None:
     command = ["bundle", model, "--board", "host", "-o", tmp_path / "out"]
     need = int(str(answer(arenite_command(*command, "--json"))["arena_bytes"]))
     assert arenite_command(*command, "--arena-bytes", str(need)).returncode == 0
@@ -389,7 +391,9 @@ def test_interrupt_is_one_line(model: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "arenite", "bench", str(model), "--seconds", "60"]
     # A shell that starts the tests in the background makes its children ignore the signal.
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
     time.sleep(4)
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=30)

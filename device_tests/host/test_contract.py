@@ -142,7 +142,9 @@ def test_wrong_field_is_named(contract: Contract, path: str, value: Any, named: 
     assert caught.value.cure
 
 
-@pytest.mark.parametrize("name", ["format", "name", "input", "outputs", "rounding", "calibration", "golden", "tools"])
+@pytest.mark.parametrize(
+    "name", ["format", "name", "input", "outputs", "rounding", "calibration", "golden", "tools"]
+)
 def test_missing_field_is_named(contract: Contract, name: str) -> None:
     content = json.loads(contract.to_json())
     del content[name]
@@ -252,7 +254,9 @@ def golden_model(content: bytes, count: int = 2) -> Graph:
     made = make_contract(parse_graph(model))
     golden = Golden(count, "a reference", hashlib.sha256(content).hexdigest())
     text = replace(made, golden=golden).to_json().encode()
-    return parse_graph(picture_model(metadata={CONTRACT_METADATA: text, GOLDEN_METADATA: content}), "model.tflite")
+    return parse_graph(
+        picture_model(metadata={CONTRACT_METADATA: text, GOLDEN_METADATA: content}), "model.tflite"
+    )
 
 
 def packed(**arrays: Any) -> bytes:

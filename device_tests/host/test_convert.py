@@ -140,7 +140,8 @@ def test_agreement_is_what_keras_says(converted: ConversionReport, keras_file: P
 
         model = keras.models.load_model(keras_file)
         resized = [
-            np.asarray(Image.fromarray(p).resize((SIZE, SIZE), Image.Resampling.BILINEAR)) for p in pictures(20, seed=1)
+            np.asarray(Image.fromarray(p).resize((SIZE, SIZE), Image.Resampling.BILINEAR))
+            for p in pictures(20, seed=1)
         ]
         floats = model.predict(np.stack(resized) / 127.5 - 1, verbose=0)
     session = arenite.open(converted.path)
@@ -420,7 +421,9 @@ def test_bad_graphs_are_named() -> None:
     b = builder.tensor("b", (1,), "int32", scales=[1e-9], data=np.array([2**31 - 1], np.int32))
     y = builder.tensor("y", (1, 1), "int8", scales=[1e-9])
     f = builder.tensor("f", (1, 1), "float32")
-    builder.operator("FULLY_CONNECTED", [x, w, b], [y], options="FullyConnectedOptions", fusedActivationFunction=3)
+    builder.operator(
+        "FULLY_CONNECTED", [x, w, b], [y], options="FullyConnectedOptions", fusedActivationFunction=3
+    )
     builder.operator("DEQUANTIZE", [y], [f])
     checks = {check.name: check for check in check_graph(parse_graph(builder.finish([x], [f])))}
     assert failed(list(checks.values())) == list(checks)

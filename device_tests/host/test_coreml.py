@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import runpy
 import shutil
 import sys
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 import arenite
-from arenite.coreml_package import eight_bit, read_package
+from arenite.coreml_package import content_digest, eight_bit, read_package
 from arenite.engines.coreml import picture_of
 from arenite.errors import CheckFailedError, ContractError, MissingToolError, ModelError, UsageError
 from arenite.preprocess import value_table
@@ -217,6 +219,23 @@ def test_failed_checks_write_nothing(model: Path, tmp_path: Path) -> None:
             model, tmp_path / "x.mlpackage", calibration=pictures(), normalisation="unit", min_sqnr_db=200.0
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_recipe_gives_the_same_package(model: Path, tmp_path: Path, arenite_command: Callable[..., Any]) -> None:
+    np.save(tmp_path / "pictures.npy", pictures())
+    options = ("--calibration", "pictures.npy", "--normalisation", "unit", "--precision", "w8")
+    first = arenite_command("convert", model, "-o", "a.mlpackage", *options, "--save-recipe", "a.json", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    again = arenite_command("convert", "--recipe", "a.json", "-o", "b.mlpackage", cwd=tmp_path)
+    assert again.returncode == 0 and "recipe     the bytes of the first time" in again.stdout, again.stderr
+    made = [read_package(tmp_path / name) for name in ("a.mlpackage", "b.mlpackage")]
+    assert made[0].program == made[1].program and made[0].weights == made[1].weights
+    recipe = json.loads((tmp_path / "a.json").read_text())
+    assert recipe["arguments"]["precision"] == "w8" and recipe["result_sha256"] == content_digest(made[0])
+    assert recipe["model_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
+    assert recipe["samples_sha256"].keys() == {"calibration"} and recipe["versions"]["coremltools"]
+    with pytest.raises(UsageError, match=r"the recipe makes a \.mlpackage file.*Name it \*\.mlpackage"):
+        arenite.reconvert(tmp_path / "a.json", tmp_path / "m.tflite")
 
 
 def test_wrong_arguments(model: Path, tmp_path: Path, arenite_command: Callable[..., Any]) -> None:

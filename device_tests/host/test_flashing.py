@@ -8,6 +8,7 @@ of the flash is compared with what the flash holds.
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from typing import Any
 import pytest
 
 from arenite.device.flashing import FlashReport, FlashState, flash
+from arenite.device.flashing.intel_hex import intel_hex
 from arenite.device.flashing.model import Piece
 from arenite.device.flashing.uf2 import uf2_of
 from arenite.errors import FlashError, UsageError
@@ -325,8 +327,11 @@ def test_uf2_blocks_are_those_of_esptool(tmp_path: Path) -> None:
 
 def test_a_board_s_own_command_is_run_with_its_files(tmp_path: Path) -> None:
     script = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_bytes(pathlib.Path(sys.argv[2]).read_bytes())"
-    command = [sys.executable, "-c", script, str(tmp_path / "copy"), "{bin}"]
-    image = make_flash_bundle(tmp_path / "b", "other", {"method": "command", "command": command})
+    command = [sys.executable, "-c", script, str(tmp_path / "copy")]
+    make_flash_bundle(tmp_path / "h", "other", {"method": "command", "command": [*command, "{hex}"]})
+    flash(tmp_path / "h", "P", check=False)
+    assert (tmp_path / "copy").read_text().endswith("\n:00000001FF\n")
+    image = make_flash_bundle(tmp_path / "b", "other", {"method": "command", "command": [*command, "{bin}"]})
     report = flash(tmp_path / "b", "P", check=False)
     assert (tmp_path / "copy").read_bytes() == image
     assert report.read_back is None
@@ -334,6 +339,15 @@ def test_a_board_s_own_command_is_run_with_its_files(tmp_path: Path) -> None:
     make_flash_bundle(tmp_path / "c", "other", failing)
     with pytest.raises(FlashError, match="target is not halted"):
         flash(tmp_path / "c", "P", check=False)
+
+
+def test_intel_hex_is_what_the_library_of_pyocd_reads() -> None:
+    """Pieces that start anywhere, cross a multiple of 64 KB, and lie above it."""
+    intelhex = pytest.importorskip("intelhex", reason="intelhex is not installed")
+    pieces = [Piece(0x5FFFFFF3, bytes(range(200))), Piece(0x60010000, b"\x01\x02\x03"), Piece(0x90000000, bytes(40))]
+    read = intelhex.IntelHex(io.StringIO(intel_hex(pieces)))
+    assert read.segments() == [(piece.address, piece.end) for piece in pieces]
+    assert [read.tobinstr(start=piece.address, size=len(piece.data)) for piece in pieces] == [p.data for p in pieces]
 
 
 def test_firmware_outside_the_flash_and_boards_without_a_way_are_usage_errors(tmp_path: Path) -> None:

@@ -79,9 +79,9 @@ class _Conv(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("weights", "bias", "multiplier", "shift")),
-        *((name, ctypes.c_int32) for name in ("in_w", "in_c", "out_w", "out_c", "kernel_h", "kernel_w")),
-        *((name, ctypes.c_int32) for name in ("stride_w", "dilation_w", "pad_left")),
-        *((name, ctypes.c_int16) for name in ("in_zero_point", "out_zero_point", "act_min", "act_max")),
+        *((name, ctypes.c_int32) for name in ("in_w", "in_c", "out_w", "out_c")),
+        *((name, ctypes.c_int16) for name in ("kernel_h", "kernel_w", "stride_w", "dilation_w", "pad_left")),
+        *((name, ctypes.c_int8) for name in ("in_zero_point", "out_zero_point", "act_min", "act_max")),
         ("per_channel", ctypes.c_uint8),
     ]
 

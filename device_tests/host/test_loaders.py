@@ -107,7 +107,9 @@ def test_int8_model_gets_a_contract_and_keeps_its_bytes(tmp_path: Path) -> None:
     assert contract.input.quantised is not None and contract.input.quantised.zero_point == 3
     assert report.agreement.sqnr_db > 25
     with pytest.raises(UsageError, match="quantised already: options of quantising would change nothing"):
-        arenite.convert(source, tmp_path / "no.tflite", calibration=samples, quantisation=QuantiseOptions(ranges="mse"))
+        arenite.convert(
+            source, tmp_path / "no.tflite", calibration=samples, quantisation=QuantiseOptions(ranges="mse")
+        )
     assert not (tmp_path / "no.tflite").exists()
 
 
@@ -229,7 +231,9 @@ def test_weights_with_code_are_refused(torch_program: Path, tmp_path: Path) -> N
         ("without_onnx_form", r"bessel_j0 \(node 'special_bessel_j0', module head, torch_networks\.py line \d+ in "),
     ],
 )
-def test_unsupported_torch_operators_are_named_with_their_place(torch_program: Path, factory: str, named: str) -> None:
+def test_unsupported_torch_operators_are_named_with_their_place(
+    torch_program: Path, factory: str, named: str
+) -> None:
     with pytest.raises(UnsupportedOperatorError, match=named), quiet():
         load(Path(f"support.torch_networks:{factory}"), (3, 16, 16))
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from arenite.authority import authority_of
 from arenite.errors import AreniteError, ModelError
-from arenite.reference import TFLM, reference_outputs
 from arenite.tflite_graph import parse_graph
 from arenite_codegen.emit import emit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
-from arenite_codegen.vectors import authority_package
 from support.choices import Choices
 from support.graph_batch import GraphBatch, GraphCrash, prebuild
 from support.graphs import KINDS, random_graph
@@ -73,7 +72,9 @@ def _compare(batch: GraphBatch, index: int, model: bytes) -> str | None:
     shapes = [(graph.tensors[i].shape, graph.tensors[i].dtype) for i in graph.inputs]
     inputs = [Choices.seeded(index).bytes_of(shape, dtype) for shape, dtype in shapes]
     try:
-        expected = reference_outputs(model, [inputs], package=authority_package(graph) or TFLM)[0]
+        authority = authority_of(graph)
+        assert authority is not None
+        expected = authority.outputs(model, [inputs])[0]
     except ModelError:
         return None  # the reference asks for more than is needed to compute
     try:

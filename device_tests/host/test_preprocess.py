@@ -109,7 +109,9 @@ def test_resize_is_pillows(filter: str, size: tuple[int, int]) -> None:
         ("float32", None),
     ],
 )
-def test_every_layout_colour_and_type(layout: str, colour: str, dtype: str, quantised: Quantised | None) -> None:
+def test_every_layout_colour_and_type(
+    layout: str, colour: str, dtype: str, quantised: Quantised | None
+) -> None:
     how = Normalisation(
         1 / 255,
         (0.5, 0.25, 0.75)[: 1 if colour == "GREY" else 3],
@@ -144,7 +146,9 @@ def test_real_values_quantise_to_the_tensor() -> None:
 @given(scale=st.floats(0.001, 0.02), zero_point=st.integers(-128, 127), unit=st.booleans())
 def test_shortcut_only_where_exact(scale: float, zero_point: int, unit: bool) -> None:
     quantised = Quantised(float(np.float32(scale)), zero_point)
-    preprocessor = Preprocessor(spec((16, 16), quantised=quantised, normalisation="unit" if unit else "symmetric"))
+    preprocessor = Preprocessor(
+        spec((16, 16), quantised=quantised, normalisation="unit" if unit else "symmetric")
+    )
     ramp = np.tile(np.arange(256, dtype=np.uint8).reshape(16, 16, 1), (1, 1, 3))
     expected = quantise(preprocessor.values, quantised, "int8")
     assert np.array_equal(preprocessor(ramp)[0].reshape(256, 3).T, expected)
@@ -218,7 +222,9 @@ def test_every_eight_bit_mode(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["I;16", "I", "F"])
 def test_wide_pictures_are_refused(mode: str) -> None:
-    picture = Image.fromarray(np.full((4, 4), 1000, {"I;16": np.uint16, "I": np.int32, "F": np.float32}[mode]))
+    picture = Image.fromarray(
+        np.full((4, 4), 1000, {"I;16": np.uint16, "I": np.int32, "F": np.float32}[mode])
+    )
     with pytest.raises(UsageError, match="more than 8 bits"):
         decode_picture(picture)
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from arenite_codegen import bundle
+from arenite_codegen.board_flash import PAYLOAD_AT
 from arenite_codegen.boards import list_boards, load_board
 from arenite_codegen.build import build
 from arenite_codegen.elf import ElfFile, read_elf
 from arenite_codegen.toolchain import find_toolchain
+from support.dense_network import dense_network
 from support.fake_bundle import make_fake_bundle
 
 BOARDS = [name for name in list_boards() if load_board(name).proven not in ("emulated", "exported")]
@@ -44,6 +47,25 @@ def test_the_image_starts_as_the_chip_wants(name: str, toolchain: str, tmp_path:
         alignment = 1 << (4 * count - 1).bit_length()
         assert (board.flash.origin + start) % max(128, alignment) == 0, "VTOR has no lower bits"
     _CHECKS.get(board.hardware.boot or "", lambda data, image: None)(text.data, image)
+
+
+@pytest.mark.parametrize("name", [name for name in BOARDS if load_board(name).update is not None])
+def test_a_board_with_slots_gets_loader_and_firmware_where_they_belong(name: str, tmp_path: Path) -> None:
+    update, flash = load_board(name).update, load_board(name).flash
+    assert update is not None
+    assert update.slots is not None
+    (tmp_path / "model.tflite").write_bytes(dense_network(16, 4))
+    for slot, start in enumerate(update.slots):
+        folder = tmp_path / f"slot{slot}"
+        models = update.model_slots is not None
+        bundle(tmp_path / "model.tflite", name, folder, slot=slot, model_slots=models, update_key=bytes(32))
+        vectors = {"firmware.elf": start + PAYLOAD_AT, "loader.elf": flash.origin}
+        assert build(folder).stack_is_bound
+        for file, address in vectors.items():
+            text = next(section for section in read_elf(folder / "build" / file).sections if section.name == ".text")
+            assert text.address == address
+        loader = read_elf(folder / "build" / "loader.elf")
+        assert max(s.address + s.size for s in loader.sections if s.name in (".text", ".rodata")) <= update.slots[0]
 
 
 def _symbol(image: ElfFile, name: str) -> int:

@@ -17,6 +17,7 @@ from arenite_codegen.build import build
 from arenite_codegen.plan import make_plan
 from arenite_codegen.row_feed import feed_by_rows
 from arenite_codegen.schedule import make_schedule
+from support.colour_model import colour_model
 from support.graphs import random_graph
 from support.plan_checker import replay
 from support.random_networks import random_network
@@ -57,6 +58,13 @@ def test_real_models_give_the_same_bytes_in_less_ram(shared_data: Path, tmp_path
     vectors = [[v] for v in random_inputs(graph.tensors[graph.inputs[0]], 3, seed=5)]
     for vector, outputs in zip(vectors, reference_outputs(content, vectors), strict=True):
         assert compiled.run(vector)[0].tobytes() == outputs[0].tobytes()
+
+
+def test_an_input_that_is_flattened_at_once_has_no_rows_of_its_own(tmp_path: Path) -> None:
+    """The fully connected layer sees one row of 8x8 pixels: a camera's would not be it."""
+    (tmp_path / "m.tflite").write_bytes(colour_model(8))
+    with pytest.raises(UnsupportedOperatorError, match="cannot be fed row by row"):
+        bundle(tmp_path / "m.tflite", "host", tmp_path / "b", row_fed=True)
 
 
 @pytest.mark.reference

@@ -138,7 +138,9 @@ def test_output_works_like_an_array(model: Path) -> None:
     assert output.tobytes() == plain.tobytes()
 
 
-@pytest.mark.parametrize(("colour", "label"), [((255, 0, 0), "red"), ((0, 255, 0), "green"), ((0, 0, 255), "blue")])
+@pytest.mark.parametrize(
+    ("colour", "label"), [((255, 0, 0), "red"), ((0, 255, 0), "green"), ((0, 0, 255), "blue")]
+)
 def test_classify_sees_the_colour(model: Path, tmp_path: Path, colour: tuple[int, ...], label: str) -> None:
     picture = Image.new("RGB", (30, 20), colour)
     path = tmp_path / "card.png"

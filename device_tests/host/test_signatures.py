@@ -52,7 +52,9 @@ def runner(compiler: HostCompiler, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def verdicts(runner: Path, cases: list[Case]) -> list[bool]:
     """Whether each signature holds; digests are checked on the way."""
-    given = b"".join(key + signature + struct.pack("<I", len(message)) + message for key, message, signature in cases)
+    given = b"".join(
+        key + signature + struct.pack("<I", len(message)) + message for key, message, signature in cases
+    )
     done = subprocess.run([runner], input=given, capture_output=True, check=True)
     lines = [line.split() for line in done.stdout.decode().splitlines()]
     assert [line[0] for line in lines] == [hashlib.sha512(message).hexdigest() for _, message, _ in cases]

@@ -56,8 +56,12 @@ class Aarch64Models:
         for i, values in enumerate(inputs):
             self._emulator.mem_write(self._call(model, _INPUT, i, isa), values.tobytes())
         self._call(model, _RUN, 0, isa)
-        read = [self._emulator.mem_read(self._call(model, _OUTPUT, i, isa), o.nbytes) for i, o in enumerate(outputs)]
-        return [np.frombuffer(bytes(data), o.dtype).reshape(o.shape) for data, o in zip(read, outputs, strict=True)]
+        read = [
+            self._emulator.mem_read(self._call(model, _OUTPUT, i, isa), o.nbytes) for i, o in enumerate(outputs)
+        ]
+        return [
+            np.frombuffer(bytes(data), o.dtype).reshape(o.shape) for data, o in zip(read, outputs, strict=True)
+        ]
 
     def _booted(self) -> Any:
         from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, Uc

@@ -71,7 +71,10 @@ def dynamic_range_model() -> bytes:
 def unsupported_model() -> bytes:
     """RELU and then COS, which no kernel covers."""
     builder = ModelBuilder()
-    tensors = [builder.tensor(name, (1, 8), "int8", scales=[0.1], zero_points=[0]) for name in ("input", "middle", "y")]
+    tensors = [
+        builder.tensor(name, (1, 8), "int8", scales=[0.1], zero_points=[0])
+        for name in ("input", "middle", "y")
+    ]
     builder.operator("RELU", tensors[:1], tensors[1:2], version=2)
     builder.operator("COS", tensors[1:2], tensors[2:])
     return builder.finish(tensors[:1], tensors[2:])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from arenite.contract import CONTRACT_METADATA, make_contract
 from arenite.tflite_graph import parse_graph
 from support.builder import ModelBuilder
 
-__all__ = ["LABELS", "colour_model"]
+__all__ = ["LABELS", "colour_means", "colour_model"]
 
 LABELS = ("red", "green", "blue")
 
@@ -37,6 +38,21 @@ def colour_model(side: int = 4, labels: Sequence[str] = LABELS, orientation: str
     b = builder.tensor("b", (3,), "int32", scales=[scale / 255], data=np.zeros(3, np.int32))
     y = builder.tensor("y", (1, 3), "int8", scales=[0.125], zero_points=[-128])
     builder.operator("FULLY_CONNECTED", [x, w, b], [y], options="FullyConnectedOptions")
+    return _with_contract(builder, x, y, labels, orientation)
+
+
+def colour_means(side: int, labels: Sequence[str] = LABELS) -> bytes:
+    """The same question by MEAN, which takes its input row by row: the mean of each channel, 0..1, out."""
+    builder = ModelBuilder()
+    grid: dict[str, Any] = {"scales": [1 / 255], "zero_points": [-128]}
+    x = builder.tensor("x", (1, side, side, 3), "int8", **grid)
+    axes = builder.tensor("axes", (2,), "int32", data=np.array([1, 2], np.int32))
+    y = builder.tensor("y", (1, 3), "int8", **grid)
+    builder.operator("MEAN", [x, axes], [y], version=2, options="ReducerOptions", keepDims=False)
+    return _with_contract(builder, x, y, labels, "exif")
+
+
+def _with_contract(builder: ModelBuilder, x: int, y: int, labels: Sequence[str], orientation: str) -> bytes:
     how = {"normalisation": "unit", "filter": "nearest", "orientation": orientation}
     contract = make_contract(parse_graph(builder.finish([x], [y])), labels=labels, meaning="logits", **how)  # type: ignore[arg-type]
     builder.metadata(CONTRACT_METADATA, contract.to_json().encode())

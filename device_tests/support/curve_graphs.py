@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from arenite_codegen.vectors import ONLY_LITERT
+from arenite.authority import ONLY_LITERT
 from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import LITERT, TFLM, GraphCase, case

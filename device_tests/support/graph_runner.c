@@ -100,7 +100,7 @@ void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step
 static int is_own_state(const arenite_read_t *read) {
     for (unsigned i = 0; i < current_model->state_count; i++) {
         const arenite_state_t *state = &current_model->states[i];
-        if (read->constant == NULL && state->place == read->place && state->next_place == ARENITE_NO_PLACE) {
+        if (state->place == read->value->place && state->next_place == ARENITE_NO_PLACE) {
             return 1;
         }
     }
@@ -118,8 +118,9 @@ static void isolated(const void *params, const int8_t *const *rows, int8_t *out,
     for (unsigned i = 0; i < layer->read_count; i++) {
         const arenite_read_t *read = &layer->reads[i];
         /* A read that does not move gets one pointer to the whole value. */
-        const size_t bytes = (size_t)read->row_bytes * (read->stride == 0 ? read->rows : 1u);
-        for (unsigned k = 0; k < read->window; k++, used++) {
+        const size_t bytes =
+            (size_t)read->value->row_bytes * (read->window->stride == 0 ? read->value->rows : 1u);
+        for (unsigned k = 0; k < read->window->window; k++, used++) {
             if (used == MAX_ROWS) {
                 exit(4);
             }
@@ -132,9 +133,9 @@ static void isolated(const void *params, const int8_t *const *rows, int8_t *out,
             }
         }
     }
-    guarded_t result = guarded(layer->out_row_bytes, random_offset());
+    guarded_t result = guarded(layer->out->row_bytes, random_offset());
     layer->kernel(params, pointers, (int8_t *)result.bytes, step, scratch);
-    const int32_t last = (int32_t)layer->reads[0].rows - 1;
+    const int32_t last = (int32_t)layer->reads[0].value->rows - 1;
     if (!layer->accumulates || step == last) {
         memcpy(out, result.bytes, result.count);
     }

@@ -46,7 +46,9 @@ class HostCompiler:
     sanitisers: str
     farewell: bytes = b""
 
-    def compile(self, sources: Sequence[Path], includes: Sequence[Path], out: Path, *options: str) -> list[Path]:
+    def compile(
+        self, sources: Sequence[Path], includes: Sequence[Path], out: Path, *options: str
+    ) -> list[Path]:
         """Compiles sources to objects in `out`, two at a time.
 
         Raises:
@@ -57,7 +59,9 @@ class HostCompiler:
 
         def one(source: Path) -> Path:
             target = out / f"{source.parent.name}_{source.name}.o"
-            _call([*self.command, *STRICT, *self.flags, *options, *paths, "-c", str(source), "-o", str(target)])
+            _call(
+                [*self.command, *STRICT, *self.flags, *options, *paths, "-c", str(source), "-o", str(target)]
+            )
             return target
 
         with ThreadPoolExecutor(2) as pool:
@@ -103,8 +107,13 @@ def _links(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
         source = Path(folder) / "probe.c"
         source.write_text("int main(void) { return 0; }\n")
         program = str(Path(folder) / "probe")
-        done = subprocess.run([*command, *flags, str(source), "-o", program], capture_output=True, check=False)
-        return done.returncode == 0 and subprocess.run([program], check=False, capture_output=True).returncode == 0
+        done = subprocess.run(
+            [*command, *flags, str(source), "-o", program], capture_output=True, check=False
+        )
+        return (
+            done.returncode == 0
+            and subprocess.run([program], check=False, capture_output=True).returncode == 0
+        )
 
 
 def _call(command: list[str]) -> None:

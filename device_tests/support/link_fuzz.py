@@ -32,7 +32,6 @@ from support.link_harness import LinkHarness, build_harness
 __all__ = ["DeviceFuzz", "fuzz_device", "fuzz_host"]
 
 
-
 class Exchanging(Protocol):
     """Takes bytes and gives back what is answered."""
 

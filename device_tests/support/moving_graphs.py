@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite_codegen.vectors import ONLY_LITERT
+from arenite.authority import ONLY_LITERT
 from support.builder import ModelBuilder
 from support.choices import Choices
 from support.graph_case import LITERT, TFLM, GraphCase, case

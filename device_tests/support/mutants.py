@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 from arenite.tflite_graph import parse_graph
-from arenite_codegen.emit import packed_steps
+from arenite_codegen.tables import packed_steps
 
 __all__ = ["flip_weight_byte", "swap_steps", "take_constants", "unpacked_steps", "with_scale_of_channel"]
 
@@ -60,6 +60,20 @@ def swap_steps(bundle: Path, producer: int, consumer: int) -> None:
 
 def unpacked_steps(packed: bytes) -> list[tuple[int, int]]:
     """The entries of a row schedule, as arenite.h describes them."""
+    plain, at = bytearray(), 0
+    while at < len(packed):
+        if packed[at] == 0x10:
+            bytes_before, times = packed[at + 1], packed[at + 2]
+            plain += plain[len(plain) - bytes_before :] * times
+            at += 3
+        else:
+            size = 1 if packed[at] & 15 else 5
+            plain += packed[at : at + size]
+            at += size
+    return _entries(bytes(plain))
+
+
+def _entries(packed: bytes) -> list[tuple[int, int]]:
     found, layer, at = [], 0, 0
     while at < len(packed):
         count = packed[at] & 15

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from arenite._ulps import ulps_apart
 from support.graph_batch import ISA_LEVELS, GraphBatch, GraphCrash, prebuild
 from support.graph_case import LITERT
 from support.graphs import KINDS, GraphCase, random_graph, random_graphs
@@ -134,19 +135,11 @@ def _first_problem(wanted: Sequence[Sequence[Array]], found: Sequence[Sequence[A
 def _first_difference(want: Array, got: Array, ulps: int) -> str | None:
     if want.tobytes() == got.tobytes():
         return None
-    if ulps and want.dtype == np.float32:
-        apart = np.abs(_ordered(want) - _ordered(got))
-        if apart.max() <= ulps:
-            return None
+    if ulps and want.dtype == np.float32 and ulps_apart(want, got).max() <= ulps:
+        return None
     where = tuple(int(i) for i in np.argwhere(want != got)[0])
     count = np.count_nonzero(want != got)
     return f"{count} of {want.size} bytes differ, at {where} {got[where]} instead of {want[where]}"
-
-
-def _ordered(values: Array) -> Array:
-    """Integers that count the float32 numbers in their order."""
-    bits = np.ascontiguousarray(values).view(np.int32).astype(np.int64)
-    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -31,7 +31,6 @@ CHIPS = {
     "stm32g071": Stm32Chip(0x460, 0x1FFF75E0, 0x1FFF7590),
 }
 
-
 @dataclass
 class Stm32Rom:
     """A chip whose BOOT0 pin is high.

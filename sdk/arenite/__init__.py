@@ -306,7 +306,7 @@ def set_contract(
     return change_contract(model, out, fields, merge=merge)
 
 
-def reconvert(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport:
+def reconvert(recipe: Path | str, out: Path | str, **changes: Any) -> ConversionReport | CoreMlReport:
     """Run a recipe that `arenite convert --save-recipe` wrote; see `arenite_converters.convert_again`."""
     from arenite_converters import convert_again
 
@@ -363,7 +363,7 @@ def build(
     bundle_dir: Path | str,
     toolchain: str | None = None,
     *,
-    optimise: str = "speed",
+    optimise: str | None = None,
     progress: Progress | None = None,
 ) -> BuildReport:
     """Compile a bundle to firmware; see `arenite_codegen.build.build`."""

@@ -59,7 +59,7 @@ _QUANTISING = (
     *("io", "backend", "ranges", "rounding", "bias_correction", "equalise"),
     *("keep_float", "max_drop", "search"),
 )
-_ONLY_TFLITE = ("serving_sample", "recipe", "save_recipe", "report", "sensitivity", "quantise", *_QUANTISING)
+_ONLY_TFLITE = ("serving_sample", "report", "sensitivity", "quantise", *_QUANTISING)
 _ONLY_COREML = ("precision", "verify_on_mac")
 _NEEDED = {"MODEL": "source", "--calibration": "calibration"}
 
@@ -73,9 +73,9 @@ def convert(arguments: argparse.Namespace) -> int:
     missing = [option for option, name in _NEEDED.items() if getattr(arguments, name) is None]
     if missing and arguments.recipe is None:
         raise UsageError(f"{' and '.join(missing)} must be given", cure="Give it, or a --recipe that holds it.")
-    if Path(arguments.out).suffix == ".mlpackage":
-        return _convert_coreml(arguments, options)
-    _refuse(arguments, _ONLY_COREML, "an .mlpackage")
+    is_package = Path(arguments.out).suffix == ".mlpackage"
+    _refuse(arguments, *((_ONLY_TFLITE, "a .tflite file") if is_package else (_ONLY_COREML, "an .mlpackage")))
+    options |= _chosen(arguments, *_ONLY_COREML)
     try:
         report = _converted(arguments, options)
     except CheckFailedError as error:
@@ -87,17 +87,9 @@ def convert(arguments: argparse.Namespace) -> int:
         from arenite_converters import save_recipe
 
         save_recipe(report, arguments.save_recipe)
-    _show(arguments, report, _text.conversion)
+    _show(arguments, report, _text.coreml if is_package else _text.conversion)
     repeat = report.repeat
     return _YES if repeat is None or repeat.identical or repeat.differences else _NO
-
-
-def _convert_coreml(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
-    """`arenite convert MODEL -o FILE.mlpackage`."""
-    _refuse(arguments, _ONLY_TFLITE, "a .tflite file")
-    options |= _chosen(arguments, *_ONLY_COREML)
-    report = arenite.convert(arguments.source, arguments.out, progress=_progress(), **options)
-    return _show(arguments, report, _text.coreml)
 
 
 def _refuse(arguments: argparse.Namespace, names: Sequence[str], wanted: str) -> None:
@@ -204,6 +196,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         caller_inputs=_positions(arguments.caller_input),
         caller_outputs=_positions(arguments.caller_output),
         keep_input=arguments.keep_input,
+        optimise=arguments.optimize,
         guards=arguments.guards,
         camera=arguments.camera,
         exports=arguments.export,

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from arenite._ulps import MOST_ULPS
+
 if TYPE_CHECKING:
     from arenite.benchmark import BenchReport
     from arenite.comparison import ComparisonReport
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from arenite.engines import EngineReport
     from arenite.inspection import InspectReport, TensorSummary
     from arenite.serving_skew import Difference, SkewReport
-    from arenite_codegen import BundleReport
+    from arenite_codegen import BundleReport, OperatorReport
     from arenite_codegen.board_fit import FitReport
     from arenite_codegen.board_list import AddedBoard, BoardsReport
     from arenite_codegen.build import BuildReport
@@ -204,7 +206,7 @@ def coreml(report: CoreMlReport) -> list[str]:
     ]
     lines += [f"unknown    {text}" for text in report.unknown]
     mac = "" if report.mac_folder is None else f"on a Mac: python {printable(report.mac_folder)}/verify_on_mac.py"
-    return [*lines, *([f"next       {mac}"] if mac else [])]
+    return [*lines, *([f"next       {mac}"] if mac else []), *_repeat(report)]
 
 
 def _agreement(agreement: Agreement, held_out: str) -> list[str]:
@@ -219,7 +221,7 @@ def _agreement(agreement: Agreement, held_out: str) -> list[str]:
     return lines
 
 
-def _repeat(report: ConversionReport) -> list[str]:
+def _repeat(report: ConversionReport | CoreMlReport) -> list[str]:
     if report.repeat is None:
         return []
     verdict = "the bytes of the first time" if report.repeat.identical else "OTHER bytes than the first time"
@@ -284,6 +286,7 @@ def bundle(report: BundleReport) -> list[str]:
         f"weights    {report.weights_bytes:,} bytes of flash",
         f"MACs       {report.macs:,} (x{report.mac_factor:.2f}) in {len(report.operators)} operators",
     ]
+    lines += _kernels(report)
     if len(report.models) > 1:
         lines += [
             f"model      {model.symbol}: arena {model.arena_bytes:,} of it, weights {model.weights_bytes:,}, "
@@ -295,6 +298,22 @@ def bundle(report: BundleReport) -> list[str]:
     if report.guards:
         lines.append("guards     a validation build: larger and slower than firmware to ship")
     return [*lines, f"next       arenite build {printable(report.out_dir)}"]
+
+
+def _kernels(report: BundleReport) -> list[str]:
+    """Which variants the multiply-accumulates run in, and what they cost there."""
+    found: dict[tuple[str, str], list[OperatorReport]] = {}
+    for operator in report.operators:
+        if operator.macs and operator.kernel and operator.variant:
+            found.setdefault((operator.kernel, operator.variant), []).append(operator)
+    lines = []
+    for (kernel, variant), operators in sorted(found.items(), key=lambda pair: -sum(one.macs for one in pair[1])):
+        macs = sum(one.macs for one in operators)
+        costs = [one.modelled_instructions for one in operators if one.modelled_instructions is not None]
+        each = f", {sum(costs) / macs:.2f} instructions a MAC (modelled)" if len(costs) == len(operators) else ""
+        share = f"{macs / report.macs:.0%} of the MACs" if report.macs else ""
+        lines.append(f"{kernel} {variant}: {len(operators)} operators, {share}{each}")
+    return [f"{'kernels' if i == 0 else '':10} {line}" for i, line in enumerate(lines)]
 
 
 def _regions(report: BundleReport) -> list[str]:
@@ -373,6 +392,8 @@ def verification(report: VerifyReport) -> list[str]:
     several = len(report.models) > 1
     lines = [f"outputs    {_verdict(report, several)}"]
     lines.append(f"vectors    {report.vectors}, expected by {report.authority}")
+    if report.float_ulps is not None:
+        lines.append(f"floats     {report.float_ulps} units in the last place apart at most, {MOST_ULPS} are allowed")
     if report.emulator is not None:
         lines.append(f"ran on     {report.board}, {report.emulator}")
     if report.instructions is not None:

@@ -37,6 +37,7 @@ from arenite.scenarios import DRIVERS, SCENARIOS
 __all__ = ["main"]
 
 _INTERRUPTED = 130
+_OPTIMISE = ("size", "balanced", "speed")
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -398,6 +399,8 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument("--row-fed", action="store_true", help="take the input row by row; the frame is never stored")
     fed = "of several models, take this one's input row by row; repeat the option for more"
     parser.add_argument("--row-fed-model", action="append", default=[], metavar="MODEL", help=fed)
+    optimize = "choose and compile kernels for this (default: speed); `size` takes the fewest that run all layers"
+    parser.add_argument("--optimize", choices=_OPTIMISE, default="speed", help=optimize)
     guards = "make a validation build, which watches a word behind every block of the arena"
     parser.add_argument("--guards", action="store_true", help=guards)
     camera = "add the C that makes the input of such frames, as 320x240:RGB565 or 640x480:YUYV:bt709:full"
@@ -431,9 +434,8 @@ def _add_build(commands: Any) -> None:
     parser.add_argument("--toolchain", metavar="NAME", help="zig or gcc; by default gcc when it is on PATH")
     parser.add_argument(
         "--optimize",
-        choices=("size", "balanced", "speed"),
-        default="speed",
-        help="how kernels and executor are compiled (default: speed)",
+        choices=_OPTIMISE,
+        help="how kernels and executor are compiled (default: what the bundle was made for)",
     )
     model_for = "link the bundle's model alone, for a slot of a board with this firmware: a built bundle"
     parser.add_argument("--model-for", metavar="FIRMWARE", help=model_for)

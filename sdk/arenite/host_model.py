@@ -46,6 +46,7 @@ class ModelStruct(ctypes.Structure):
         ("layers", ctypes.c_void_p),
         ("steps", ctypes.c_void_p),
         ("row_table", ctypes.c_void_p),
+        ("constants", ctypes.c_void_p),
         ("states", ctypes.c_void_p),
         ("row_unit", ctypes.c_uint32),
         ("step_bytes", ctypes.c_uint32),
@@ -70,6 +71,7 @@ class FeedStruct(ctypes.Structure):
         ("layer", ctypes.c_uint16),
         ("left", ctypes.c_uint16),
         ("item", ctypes.c_uint16),
+        ("again", ctypes.c_uint16),
         ("done", ctypes.c_uint32),
     ]
 

@@ -7,11 +7,9 @@ It has none for models that were born uint8: theirs are LiteRT's reference kerne
 from __future__ import annotations
 
 import io
-import struct
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import import_module, metadata, util
+from importlib import metadata, util
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from arenite._reference_worker import LITERT, key
 from arenite.errors import MissingToolError, ModelError
 from arenite.tflite_graph import Graph, parse_graph
 
-__all__ = ["LITERT", "TFLM", "reference_available", "reference_name", "reference_outputs", "reference_tensors"]
+__all__ = ["LITERT", "TFLM", "reference_available", "reference_name", "reference_outputs"]
 
 Array = npt.NDArray[Any]
 
@@ -71,36 +69,6 @@ def reference_outputs(
     answer = _call_worker(archive.getvalue(), graph.path, package)
     with np.load(io.BytesIO(answer), allow_pickle=False) as outputs:
         return [[outputs[key(run, i)] for i in range(len(graph.outputs))] for run in range(len(vectors))]
-
-
-def reference_tensors(
-    model: bytes, inputs: Sequence[Array], tensors: Sequence[int], path: str = "<memory>"
-) -> Mapping[int, Array]:
-    """What the reference kernels make of one input, inside the model too.
-
-    Args:
-        model: The TFLite file's bytes.
-        inputs: One array for each input.
-        tensors: Tensors of the main subgraph that operators make.
-
-    Raises:
-        MissingToolError: `tflite-micro` is not installed.
-        ModelError: The reference refuses the model.
-    """
-    outputs = reference_outputs(_with_outputs(model, tensors), [list(inputs)], path)[0]
-    return dict(zip(tensors, outputs, strict=True))
-
-
-_OUTPUTS_OF_SUBGRAPH = 8  # the vtable's entry: the third field of the table SubGraph
-
-
-def _with_outputs(model: bytes, tensors: Sequence[int]) -> bytes:
-    """The model with these tensors as outputs: none of them is then overwritten by another."""
-    table = import_module("tflite").Model.GetRootAs(model, 0).Subgraphs(0)._tab
-    field = table.Pos + table.Offset(_OUTPUTS_OF_SUBGRAPH)
-    content = bytearray(model) + bytes(-len(model) % 4)
-    content[field : field + 4] = struct.pack("<I", len(content) - field)
-    return bytes(content) + struct.pack(f"<I{len(tensors)}i", len(tensors), *tensors)
 
 
 def _job(model: bytes, graph: Graph, vectors: list[list[Array]]) -> dict[str, Array]:

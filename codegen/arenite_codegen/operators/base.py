@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -221,7 +222,7 @@ def activation_range(context: Context, tensor: Tensor) -> tuple[int, int]:
 
 def multiplier(context: Context, real: float, what: str) -> tuple[int, int]:
     """`quantise_multiplier` that refuses what the reference leaves undefined."""
-    found = quantise_multiplier(real)
+    found = quantise_multiplier(real) if math.isfinite(real) else (0, MAX_SHIFT + 1)
     if found[1] > MAX_SHIFT:
         raise refuse(context, f"the {what} multiplier {real:.6g} is beyond 2^{MAX_SHIFT}", "Check the model's scales.")
     return found

@@ -77,6 +77,8 @@ def move(context: Context, picks: Indices, source: Tensor | None = None, output:
 
 def _one_item(context: Context, picks: Indices, source: Tensor) -> Indices:
     """The map of the first batch item, which must be that of all."""
+    if picks.size % context.batch or source.elements % context.batch:
+        raise refuse(context, f"it does not divide into the items of the batch of {context.batch}")
     items = picks.reshape(context.batch, -1)
     first = np.arange(context.batch)[:, None] * (source.elements // context.batch)
     if not np.array_equal(np.where(items == FILL, FILL, items - first), np.broadcast_to(items[0], items.shape)):

@@ -12,6 +12,10 @@ from arenite_codegen.operators.mac_any import is_plain, lower_any
 
 __all__ = ["lower_windowed", "window_read"]
 
+# int16_t in the kernels' structs.
+_SHORTS = ("kernel_h", "kernel_w", "stride_w", "pad_left")
+_MAX_SHORT = 0x7FFF
+
 
 def window_read(
     context: Context,
@@ -68,7 +72,8 @@ def lower_windowed(
     read, geometry = window_read(context, source, window, dilation, (before[0], before[1]))
     scales = channel_multipliers(context, source, context.input(1), context.output, len(by_channel))
     group = by_channel.shape[-1] if by_channel.ndim == 4 else 1
-    if not is_plain(source, context.input(1)) or (group > 1 and group != own["in_c"]):
+    is_wide = max(*(geometry[name] for name in _SHORTS), dilation[1]) > _MAX_SHORT
+    if is_wide or not is_plain(source, context.input(1)) or (group > 1 and group != own["in_c"]):
         return _lower_any(context, source, read, by_channel, scales, {**geometry, "dilation_w": dilation[1]})
     rows_out = context.rows(context.output)
     return context.build.layer(

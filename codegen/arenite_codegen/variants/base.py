@@ -43,6 +43,7 @@ class Variant:
         pack: From the lowering's plain parameters to the fields of the struct. Plain weights are
             [out_c][kernel_h][kernel_w][in_c], depthwise ones [out_c][kernel_h][kernel_w].
         alignment_bytes: What its constants want.
+        yields: Why another variant is faster for a layer that this one could run too, or an empty text.
     """
 
     kernel: str
@@ -54,6 +55,7 @@ class Variant:
     refusal: Callable[[Parameters], str] = never
     pack: Callable[[Parameters], Parameters] = as_they_are
     alignment_bytes: int = 4
+    yields: Callable[[Parameters], str] = never
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from arenite_codegen.rounding import multiply_by_quantised_multiplier, wrap_int32
-from arenite_codegen.variants.base import Array, Parameters, Variant, as_they_are, per_channel
+from arenite_codegen.variants.base import Array, Parameters, Variant, as_they_are, never, per_channel
 
 __all__ = ["ADD", "CONV_2D", "CONV_2D_ROWS", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D_TAPS"]
 
@@ -107,9 +107,13 @@ def _refuse_conv(parameters: Parameters) -> str:
     taps = int(parameters["kernel_h"] * parameters["kernel_w"] * parameters["in_c"])
     if taps > MAX_TAPS:
         return f"its window has {taps} bytes, more than {MAX_TAPS}"
+    return _refuse_sums(parameters)
+
+
+def _yield_conv(parameters: Parameters) -> str:
     if parameters["out_w"] == 1 and not _refuse_rows(parameters):
         return "its rows have one pixel, which needs no copy"
-    return _refuse_sums(parameters)
+    return ""
 
 
 def _pack_conv(parameters: Parameters) -> Parameters:
@@ -192,13 +196,14 @@ def _variant(
     name: str,
     refusal: Callable[[Parameters], str],
     pack: Callable[[Parameters], Parameters] = as_they_are,
+    yields: Callable[[Parameters], str] = never,
 ) -> Variant:
     function = f"{kernel}_{name.replace('-', '_')}"
-    return Variant(kernel, name, function, ("dsp_clamp",), "cortex-m", "dsp", refusal, pack)
+    return Variant(kernel, name, function, ("dsp_clamp",), "cortex-m", "dsp", refusal, pack, yields=yields)
 
 
 ADD = _variant("add_s8", "dsp", _refuse_add)
-CONV_2D = _variant("conv_2d_s8", "dsp", _refuse_conv, _pack_conv)
+CONV_2D = _variant("conv_2d_s8", "dsp", _refuse_conv, _pack_conv, _yield_conv)
 CONV_2D_ROWS = _variant("conv_2d_s8", "dsp-rows", _refuse_rows, _pack_rows)
 DEPTHWISE_CONV_2D = _variant("depthwise_conv_2d_s8", "dsp", _refuse_depthwise, _pack_depthwise)
 DEPTHWISE_CONV_2D_TAPS = _variant("depthwise_conv_2d_s8", "dsp-taps", _refuse_depthwise_taps, _pack_depthwise_taps)

@@ -3,9 +3,9 @@
 
 The passes are our own, on coremltools' graph, so that what they round is known and can be mended:
 
+- int8 weights have one scale for each output channel and are rounded by least squares over the layer's input.
 - Rounded weights, float16 too, leave a mean error in a layer's output: their rounding error times the mean of the
   layer's input. It is taken off the bias.
-- int8 weights have one scale for each output channel.
 - Activations are quantised where a layer reads them, once, with a scale and zero point for the tensor; sums of
   branches stay float16, so that noise does not pile up along them.
 - A palette is found by Lloyd's k-means over the sorted weights, from quantiles, and so the same at each run.
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite_converters.coreml.input_statistics import LAYERS, InputStatistics
+from arenite_converters.least_squares import rounded_levels
 
 __all__ = ["LayerValues", "compressed", "int8_weights", "layer_values", "palette"]
 
@@ -87,10 +88,11 @@ def compressed(
         if name not in statistics:
             return {}
         values = _values(op, exact.get(name))
-        weight = makers.get(precision, _int8)(op, mb, values.weight)
-        parts = _mended(weight, values, statistics[name])
+        seen = statistics[name]
+        weight = makers[precision](op, mb, values.weight) if precision in makers else _int8(mb, values.weight, seen)
+        parts = _mended(weight, values, seen.mean)
         if precision == "w8a8" and name not in keep_float:
-            parts["x"] = _eight_bit(op, mb, statistics[name])
+            parts["x"] = _eight_bit(op, mb, seen)
         return parts
 
     return _with_layers_changed(model, change)
@@ -131,40 +133,43 @@ def _values(op: Any, exact: LayerValues | None) -> LayerValues:
     return LayerValues(held, np.zeros(len(held), np.float32) if op.bias is None else op.bias.val.astype(np.float32))
 
 
-def _mended(weight: Any, values: LayerValues, seen: InputStatistics) -> dict[str, Any]:
-    """The rounded weight, and the bias without the mean error that it makes."""
+def _mended(weight: Any, values: LayerValues, mean: Array) -> dict[str, Any]:
+    """The rounded weight, and the bias without the mean error that it makes; the mean is groups × terms."""
     made = weight if isinstance(weight, np.ndarray) else weight.op.materialized_val_inference()
-    error = values.weight - made.astype(np.float32)
-    return {"weight": weight, "bias": (values.bias + _mean_error(error, seen.mean)).astype(np.float16)}
+    error = (values.weight - made.astype(np.float64)).reshape(len(mean), -1, mean.shape[1])
+    lost = np.einsum("gok,gk->go", error, mean).reshape(-1)
+    return {"weight": weight, "bias": (values.bias + lost).astype(np.float16)}
 
 
 def _half(op: Any, mb: Any, weight: Floats) -> Any:
     return weight.astype(np.float16)
 
 
-def _int8(op: Any, mb: Any, weight: Floats) -> Any:
-    steps, scales = int8_weights(weight)
+def _int8(mb: Any, weight: Floats, seen: InputStatistics) -> Any:
+    steps, scales = int8_weights(weight, seen.moment)
     return mb.constexpr_affine_dequantize(quantized_data=steps, zero_point=np.int8(0), scale=scales, axis=0)
 
 
-def int8_weights(weight: Floats) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float16]]:
-    """Steps within -127..127 and the float16 scale of each output channel; a channel of zeros has a scale of 1."""
+def int8_weights(
+    weight: Floats, moment: Array | None = None
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float16]]:
+    """Steps within -127..127 and the float16 scale of each output channel; a channel of zeros has a scale of 1.
+
+    Args:
+        weight: [outputs, inputs of a group, taps...].
+        moment: Second moment of what the weights are multiplied with, groups × terms × terms; without it each weight is
+            rounded to the nearest step.
+    """
     largest = np.abs(weight.reshape(len(weight), -1)).max(axis=1)
     # The scale is rounded up, or the largest weight would be cut off.
     scales = (largest / np.float32(127)).astype(np.float16)
     scales = np.where(scales.astype(np.float32) * 127 < largest, np.nextafter(scales, np.float16(np.inf)), scales)
     scales = np.where(largest == 0, np.float16(1), scales).astype(np.float16)
-    steps = np.rint(weight / scales.astype(np.float32).reshape(-1, *[1] * (weight.ndim - 1)))
-    return np.clip(steps, -127, 127).astype(np.int8), scales
-
-
-def _mean_error(error: Floats, mean: Floats) -> Floats:
-    """Mean of what the output lacks: each output channel's error times the mean of the inputs of its group."""
-    outputs = len(error)
-    taps = error.reshape(outputs, error.shape[1], -1).sum(axis=2)
-    groups = len(mean) // error.shape[1]
-    means = np.repeat(mean.reshape(groups, -1), outputs // groups, axis=0)
-    return np.asarray((taps * means).sum(axis=1), np.float32)
+    groups = 1 if moment is None else len(moment)
+    split = weight.astype(np.float64).reshape(groups, len(weight) // groups, -1)
+    wide = scales.astype(np.float64).reshape(groups, -1, 1)
+    steps = np.rint(split / wide) if moment is None else rounded_levels(split, wide, moment)
+    return np.clip(steps, -127, 127).astype(np.int8).reshape(weight.shape), scales
 
 
 def _eight_bit(op: Any, mb: Any, seen: InputStatistics) -> Any:

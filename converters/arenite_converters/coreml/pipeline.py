@@ -20,7 +20,7 @@ from arenite.coreml_package import PRECISIONS, content_digest, read_package
 from arenite.errors import CheckFailedError, ContractError, MissingToolError, ModelError, OutputError, UsageError
 from arenite.progress import Progress
 from arenite.tflite_graph import Graph, Tensor
-from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples
+from arenite_converters.calibration import CalibrationSource, SampleSet, halves, read_samples, spread
 from arenite_converters.checks import refuse_wrong_meaning
 from arenite_converters.coreml.checking import (
     CONTENT_METADATA,
@@ -32,7 +32,7 @@ from arenite_converters.coreml.checking import (
     source_inputs,
 )
 from arenite_converters.coreml.compress import compressed, layer_values
-from arenite_converters.coreml.input_statistics import gather_statistics
+from arenite_converters.coreml.input_statistics import InputStatistics, gather_statistics
 from arenite_converters.coreml.mac import write_mac_folder
 from arenite_converters.coreml.program import Program, Reference
 from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
@@ -40,6 +40,7 @@ from arenite_converters.coreml.source import Source, load_source
 from arenite_converters.float_model import tool_versions
 from arenite_converters.meaning import default_name, label_texts, settled_meaning
 from arenite_converters.quiet import quiet
+from arenite_converters.recipe import make_recipe
 from arenite_converters.statistics import sqnr_db
 from arenite_converters.writing import check_folder
 
@@ -47,8 +48,8 @@ __all__ = ["convert_coreml"]
 
 Array = npt.NDArray[Any]
 _STATISTICS_SAMPLES, _TRIAL_SAMPLES = 64, 24
-# Shares of layers that may read float16 in `w8a8`, the noisiest inputs first, until calibration shows this much more
-# than the check asks for: other pictures are noisier.
+# Shares of layers that may read float16 in `w8a8`, the noisiest inputs first, until the calibration samples that the
+# ranges are not of show this much more than the check asks for: other pictures are noisier.
 _KEPT_SHARES, _MARGIN_DB, _MARGIN_TOP1 = (0.0, 0.25, 0.5), 2.0, 0.03
 _FORM_ONLY = ("cast", "identity", "reshape", "squeeze", "expand_dims")
 
@@ -107,6 +108,7 @@ def convert_coreml(
         CheckFailedError: The package is not good; every failed check is listed.
         OutputError: It cannot be written.
     """
+    arguments = {name: value for name, value in locals().items() if name not in ("out", "progress")}
     if precision not in PRECISIONS:
         raise UsageError(f"there is no precision '{precision}'", cure=f"Choose {', '.join(PRECISIONS)}.")
     target = Path(out).resolve()
@@ -124,7 +126,7 @@ def convert_coreml(
         job.build()
         job.compress()
         check = job.check()
-        return job.write(target, check, verify_on_mac)
+        return job.write(target, check, arguments)
 
 
 def _check_target(target: Path) -> None:
@@ -175,6 +177,8 @@ class _Job:
                 held_out = read_samples(evaluation, self.contract, what="evaluation", min_samples=1, step=step)
         self.held_out = held_out is not None and not held_out.shares(self.samples)
         self.calibration = [real_values(s, self.contract) for s in self.samples.samples]
+        sets = {"calibration": self.samples, **({} if held_out is None else {"evaluation": held_out})}
+        self.digests = {name: samples.digest for name, samples in sets.items()}
         chosen = self.samples if held_out is None else held_out
         self.compared = [real_values(s, self.contract) for s in chosen.samples]
         self.references = self._references(self.compared)
@@ -191,8 +195,10 @@ class _Job:
             self.exact = layer_values(_converted(self.source, self.contract, self._is_classifier(), "FLOAT32"))
         path = self.scratch / "float16.mlpackage"
         self.float16.save(str(path))
+        _put_in_order(path)
         self.float16_bytes = _size(path)
         file = read_package(path)
+        self.loaded = content_digest(file).encode()
         scores = next(feature.name for feature in file.outputs if feature.kind != "text")
         runner = Runner(file, self.contract)
         meaning = settled_meaning(
@@ -215,36 +221,51 @@ class _Job:
 
     def compress(self) -> None:
         """The program in the precision that was asked for, stamped and saved."""
-        chosen = self.calibration[:: -(-len(self.calibration) // _STATISTICS_SAMPLES)]
-        with self.progress.step("gather ranges", len(chosen)) as step:
-            self.statistics = gather_statistics(self.runner.executor, self._counted(chosen, step))
-        for share in _KEPT_SHARES if self.precision == "w8a8" else (0.0,):
-            noisy = sorted(self.statistics, key=lambda layer: -self.statistics[layer].noise())
+        if self.precision == "w8a8":
+            self._choose_kept_float()
+        self.statistics = self._statistics_of(self.calibration)
+        self._save_compressed(self.statistics)
+
+    def _choose_kept_float(self) -> None:
+        """As few layers as suffice, by what one half of the samples makes of the other."""
+        tried, compared = halves(self.calibration)
+        statistics = self._statistics_of(tried)
+        noisy = sorted(statistics, key=lambda layer: -statistics[layer].noise())
+        for share in _KEPT_SHARES:
             self.kept_float = tuple(noisy[: round(share * len(noisy))])
-            self._save_compressed()
-            if self.precision != "w8a8" or share == _KEPT_SHARES[-1] or self._is_good():
+            if share == _KEPT_SHARES[-1]:
                 break
+            self._save_compressed(statistics)
+            if self._is_good(spread(compared or tried, _TRIAL_SAMPLES)):
+                break
+
+    def _statistics_of(self, samples: Sequence[Array]) -> dict[str, InputStatistics]:
+        chosen = spread(samples, _STATISTICS_SAMPLES)
+        with self.progress.step("gather ranges", len(chosen)) as step:
+            moments = self.precision in ("w8", "w8a8")
+            return gather_statistics(self.runner.executor, self._counted(chosen, step), moments)
 
     def _counted(self, samples: Sequence[Array], step: Any) -> Iterator[Mapping[str, Array]]:
         for sample in samples:
             yield self.runner.inputs(sample)
             step.advance()
 
-    def _save_compressed(self) -> None:
+    def _save_compressed(self, statistics: Mapping[str, InputStatistics]) -> None:
         self.package = self.scratch / "out" / "model.mlpackage"
         with self.progress.step(f"write {self.precision}"), quiet():
-            made = compressed(self.float16, self.precision, self.statistics, self.exact, self.kept_float)
+            made = compressed(self.float16, self.precision, statistics, self.exact, self.kept_float)
             # coremltools says when it ran; the same model shall give the same package.
             made.user_defined_metadata.pop("com.github.apple.coremltools.conversion_date", None)
             made.user_defined_metadata[CONTRACT_METADATA] = self.contract.to_json()
             made.user_defined_metadata[PRECISION_METADATA] = self.precision
             made.save(str(self.package))
+            _put_in_order(self.package)
             made.user_defined_metadata[CONTENT_METADATA] = content_digest(read_package(self.package))
             made.save(str(self.package))
+            _put_in_order(self.package)
 
-    def _is_good(self) -> bool:
-        """On a few calibration samples the package is better than the check asks for."""
-        chosen = self.calibration[:: -(-len(self.calibration) // _TRIAL_SAMPLES)]
+    def _is_good(self, chosen: Sequence[Array]) -> bool:
+        """On these samples the package is better than the check asks for."""
         runner = Runner(read_package(self.package), self.contract)
         with self.progress.step("try it", len(chosen)) as step:
             found = []
@@ -275,9 +296,9 @@ class _Job:
             )
         return check
 
-    def write(self, target: Path, check: CoreMlCheck, verify_on_mac: bool) -> CoreMlReport:
+    def write(self, target: Path, check: CoreMlCheck, arguments: Mapping[str, Any]) -> CoreMlReport:
         """The package in its place, and the folder for a Mac beside it."""
-        folder = target.with_name(f"{target.stem}_on_mac") if verify_on_mac else None
+        folder = target.with_name(f"{target.stem}_on_mac") if arguments["verify_on_mac"] else None
         try:
             _put(self.package, target)
             if folder is not None:
@@ -288,9 +309,10 @@ class _Job:
                 where=str(target),
                 cure="Free some space or choose another folder.",
             ) from error
+        digest = content_digest(read_package(target))
         return CoreMlReport(
             path=str(target),
-            content_sha256=content_digest(read_package(target)),
+            content_sha256=digest,
             package_bytes=_size(target),
             float16_bytes=self.float16_bytes,
             precision=self.precision,
@@ -301,6 +323,9 @@ class _Job:
             kept_float=self.kept_float,
             unknown=UNKNOWN_OFF_A_MAC,
             mac_folder=None if folder is None else str(folder),
+            recipe=make_recipe(
+                arguments, self.contract.tools, Path(self.source.where), self.loaded, self.digests, digest
+            ),
         )
 
 
@@ -388,6 +413,14 @@ def last_computing(program: Program, name: str) -> str:
         x = op.inputs.get("x", op.inputs.get("probabilities"))
         op = made_by.get(x.name) if isinstance(x, Reference) else None
     return "" if op is None else op.kind
+
+
+def _put_in_order(package: Path) -> None:
+    """Writes the entries of every map of the program in one order: coremltools' own differs from process to process."""
+    path = next(package.rglob("*.mlmodel"))
+    model = import_module("coremltools.proto.Model_pb2").Model()
+    model.ParseFromString(path.read_bytes())
+    path.write_bytes(model.SerializeToString(deterministic=True))
 
 
 def _size(package: Path) -> int:

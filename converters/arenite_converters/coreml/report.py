@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arenite.contract import Contract
-from arenite_converters.report import Agreement, Check
+from arenite_converters.report import Agreement, Check, Recipe, Repeat
 
 __all__ = ["CoreMlCheck", "CoreMlReport", "UNKNOWN_OFF_A_MAC"]
 
@@ -58,6 +58,8 @@ class CoreMlReport:
         kept_float: Layers that read float16 although activations were to be 8 bits.
         unknown: What nobody knows before a Mac runs it.
         mac_folder: Script and golden vectors for a Mac, or None.
+        recipe: What makes the same package again; its result is `content_sha256`.
+        repeat: Against the recipe that was given, if one was.
     """
 
     path: str
@@ -72,3 +74,5 @@ class CoreMlReport:
     kept_float: tuple[str, ...]
     unknown: tuple[str, ...]
     mac_folder: str | None
+    recipe: Recipe
+    repeat: Repeat | None = None

@@ -55,25 +55,26 @@ static void spoil(const void *params, const int8_t *const *rows, int8_t *out, in
     memset(out + B_AT, 0x55, B);
 }
 
-#define ROW(at, count)                                                                                       \
-    {.place = (at), .row_bytes = (count), .rows = 1, .ring_rows = 1, .window = 1, .stride = 1, .dilation = 1}
+#define ROW(at, count) {.place = (at), .row_bytes = (count), .rows = 1, .ring_rows = 1}
 
-static const arenite_read_t both[2] = {ROW(A_AT, A), ROW(B_AT, B)};
+static const arenite_window_t whole = {.window = 1, .stride = 1, .dilation = 1};
+static const arenite_value_t a = ROW(A_AT, A), b = ROW(B_AT, B), total = ROW(SUM_AT, A),
+                             reversed = ROW(REVERSED_AT, B);
+static const arenite_value_t nothing = ROW(0, 0);
+static const arenite_read_t both[2] = {{&a, &whole}, {&b, &whole}};
 
-#define LAYER(function, parameters, first, count, at, bytes)                                                 \
+#define LAYER(function, parameters, first, count, value)                                                     \
     {.kernel = (function),                                                                                   \
      .params = (parameters),                                                                                 \
      .reads = (first),                                                                                       \
      .read_count = (count),                                                                                  \
-     .out_place = (at),                                                                                      \
-     .out_row_bytes = (bytes),                                                                               \
-     .out_ring_rows = 1,                                                                                     \
+     .out = (value),                                                                                         \
      .scratch_place = ARENITE_NO_PLACE}
 
 static const arenite_layer_t layers[3] = {
-    LAYER(sum, weights, both, 2, SUM_AT, A),
-    LAYER(reverse, NULL, &both[1], 1, REVERSED_AT, B),
-    LAYER(spoil, NULL, NULL, 0, 0, 0),
+    LAYER(sum, weights, both, 2, &total),
+    LAYER(reverse, NULL, &both[1], 1, &reversed),
+    LAYER(spoil, NULL, NULL, 0, &nothing),
 };
 
 static const uint8_t steps[3] = {0x81, 0x91, 0x91};
@@ -104,8 +105,9 @@ enum { C_AT = 20, MIRRORED_AT = 500 };
 static const uint8_t mirror_sha256[32] = {0xEF, [31] = 0x99};
 static const arenite_io_t mirror_input = {"c", C_AT, B, 1, 1, 2.0f};
 static const arenite_io_t mirror_output = {"mirrored", MIRRORED_AT, B, 1, 2, 4.0f};
-static const arenite_read_t mirror_read = ROW(C_AT, B);
-static const arenite_layer_t mirror_layer = LAYER(reverse, NULL, &mirror_read, 1, MIRRORED_AT, B);
+static const arenite_value_t c = ROW(C_AT, B), mirrored = ROW(MIRRORED_AT, B);
+static const arenite_read_t mirror_read = {&c, &whole};
+static const arenite_layer_t mirror_layer = LAYER(reverse, NULL, &mirror_read, 1, &mirrored);
 static const uint8_t mirror_step = 0x81;
 static const uint32_t mirror_bytes = MIRRORED_AT + B;
 

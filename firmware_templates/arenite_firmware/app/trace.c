@@ -66,13 +66,11 @@ void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step
     step_start = board_counter();
 }
 
-void arenite_on_row(const arenite_model_t *model, uint16_t layer, uint16_t step, const uint8_t *row) {
-    (void)step;
-    if (request.mode == 0 || layer >= ARENITE_MOST_LAYERS) {
-        return;
-    }
+/* Apart: a step that is not traced then saves no registers for it. */
+static __attribute__((noinline)) void trace_row(const arenite_model_t *model, uint16_t layer,
+                                                const uint8_t *row) {
     trace_layer_t *record = &layers[layer];
-    const uint32_t bytes = model->layers[layer].out_row_bytes;
+    const uint32_t bytes = model->layers[layer].out->row_bytes;
     if (model->layers[layer].kernel != NULL) { /* a fed row is the caller's time */
         record->counter += board_counter() - step_start;
     }
@@ -86,4 +84,11 @@ void arenite_on_row(const arenite_model_t *model, uint16_t layer, uint16_t step,
         send_row(layer, record->rows, row, bytes);
     }
     record->rows++;
+}
+
+void arenite_on_row(const arenite_model_t *model, uint16_t layer, uint16_t step, const uint8_t *row) {
+    (void)step;
+    if (request.mode != 0 && layer < ARENITE_MOST_LAYERS) {
+        trace_row(model, layer, row);
+    }
 }

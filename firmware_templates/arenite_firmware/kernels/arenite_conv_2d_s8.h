@@ -24,15 +24,15 @@ typedef struct {
     int32_t in_c;
     int32_t out_w;
     int32_t out_c;
-    int32_t kernel_h;
-    int32_t kernel_w;
-    int32_t stride_w;
-    int32_t dilation_w;
-    int32_t pad_left;
-    int16_t in_zero_point;  /* -128 .. 127, as the model has it (not negated) */
-    int16_t out_zero_point; /* -128 .. 127, added after requantisation */
-    int16_t act_min;
-    int16_t act_max;
+    int16_t kernel_h;
+    int16_t kernel_w;
+    int16_t stride_w;
+    int16_t dilation_w;
+    int16_t pad_left;
+    int8_t in_zero_point;  /* as the model has it (not negated) */
+    int8_t out_zero_point; /* added after requantisation */
+    int8_t act_min;
+    int8_t act_max;
     uint8_t per_channel; /* 1: multiplier and shift have an entry a channel */
 } arenite_conv_2d_s8_t;
 

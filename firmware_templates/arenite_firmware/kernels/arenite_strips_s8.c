@@ -40,7 +40,8 @@ static span_t clipped(span_t span, int32_t size) {
         arenite_##kernel##_t own = *(const arenite_##kernel##_t *)stage->params;                             \
         own.in_w = part->reads.last - part->reads.first + 1;                                                 \
         own.out_w = part->columns.last - part->columns.first + 1;                                            \
-        own.pad_left = part->reads.first - (part->columns.first * stage->stride_w - stage->pad_left);        \
+        own.pad_left =                                                                                       \
+            (int16_t)(part->reads.first - (part->columns.first * stage->stride_w - stage->pad_left));        \
         arenite_##function(&own, rows, out, 0, NULL);                                                        \
     }
 ARENITE_STAGE_KERNELS(RUN)

@@ -22,22 +22,41 @@ const void *arenite_output(const arenite_model_t *model, uint8_t *const *memory,
     return arenite_at(memory, model->outputs[i].place);
 }
 
-/* Where a row lies in memory. */
-static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, arenite_place_t place,
-                       uint32_t ring_rows, uint32_t row_bytes, uint32_t row) {
-    if (ring_rows == 0) {
-        const uint32_t units = model->row_table[(place & ARENITE_OFFSET_MASK) + row];
-        return memory[place >> ARENITE_REGION_SHIFT] + units * model->row_unit;
-    }
-    return arenite_at(memory, place) + (row % ring_rows) * row_bytes;
+/* Where a scattered row lies, in units, as a folded row table says. */
+static uint32_t folded_units(const uint16_t *folded, uint32_t row) {
+    const uint32_t first = folded[0], period = folded[1], turns = folded[2], drift = folded[3];
+    uint32_t turn = row < first ? 0u : (row - first) / period;
+    turn = turn < turns ? turn : turns;
+    return (uint16_t)(folded[4u + row - turn * period] + turn * drift);
 }
 
-static int32_t first_row(const arenite_read_t *read, int32_t step) {
-    if (read->starts != NULL) {
-        return read->starts[step];
+static int is_folded(const arenite_value_t *value) { return (value->place & ARENITE_FOLDED_ROWS) != 0; }
+
+/* The part of the row table that belongs to a value whose rows are scattered. */
+static const uint16_t *row_table(const arenite_model_t *model, const arenite_value_t *value) {
+    return &model->row_table[value->place & (ARENITE_FOLDED_ROWS - 1u)];
+}
+
+/* From where row_offset counts: a ring's first slot, or of scattered rows the region's start. */
+static uint8_t *rows_start(uint8_t *const *memory, const arenite_value_t *value) {
+    uint8_t *region = memory[value->place >> ARENITE_REGION_SHIFT];
+    return value->ring_rows == 0 ? region : region + (value->place & ARENITE_OFFSET_MASK);
+}
+
+static uint32_t row_offset(const arenite_model_t *model, const arenite_value_t *value, uint32_t row) {
+    if (value->ring_rows == 0) {
+        const uint16_t *const table = row_table(model, value);
+        return (is_folded(value) ? folded_units(table, row) : table[row]) * model->row_unit;
     }
-    const int32_t row = step * (int32_t)read->stride - read->pad_top;
-    const int32_t divisor = read->divisor;
+    return (row % value->ring_rows) * value->row_bytes;
+}
+
+static int32_t first_row(const arenite_window_t *window, int32_t step) {
+    if (window->starts != NULL) {
+        return window->starts[step];
+    }
+    const int32_t row = step * (int32_t)window->stride - window->pad_top;
+    const int32_t divisor = window->divisor;
     if (divisor <= 1) {
         return row;
     }
@@ -54,45 +73,56 @@ static int32_t first_row(const arenite_read_t *read, int32_t step) {
 /* Write the pointers of one read's window; returns the place behind them. */
 static APART const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read,
                                    uint8_t *const *memory, int32_t step, uint32_t item, const int8_t **rows) {
-    const int8_t **const end = rows + read->window;
-    const uint32_t count = read->rows, dilation = read->dilation;
-    const int32_t first = first_row(read, step);
+    const arenite_value_t *value = read->value;
+    const arenite_window_t *window = read->window;
+    const int8_t **const end = rows + window->window;
+    const uint32_t count = value->rows, dilation = window->dilation, ring = value->ring_rows;
+    const int8_t *const start = ((value->place >> ARENITE_REGION_SHIFT == ARENITE_CONSTANT_REGION)
+                                     ? model->constants[value->place & ARENITE_OFFSET_MASK]
+                                     : (const int8_t *)rows_start(memory, value)) +
+                                item * value->item_bytes;
+    const int32_t first = first_row(window, step);
     uint32_t row = (uint32_t)first; /* beyond `count` if it lies above the value, too */
-    if (read->constant == NULL && read->ring_rows == 0) {
-        const uint16_t *const units = &model->row_table[read->place & ARENITE_OFFSET_MASK];
-        const uint8_t *const base = memory[read->place >> ARENITE_REGION_SHIFT] + item * read->item_bytes;
+    if (ring == 0) {
+        const uint16_t *const table = row_table(model, value);
+        const int folded = is_folded(value);
         for (; rows < end; row += dilation) {
-            *rows++ = row < count ? (const int8_t *)(base + units[row] * model->row_unit) : NULL;
+            const int8_t *pointer = NULL;
+            if (row < count) {
+                pointer = start + (folded ? folded_units(table, row) : table[row]) * model->row_unit;
+            }
+            *rows++ = pointer;
         }
         return rows;
     }
-    const uint32_t ring = read->constant != NULL ? count : read->ring_rows;
-    const int8_t *const base =
-        (read->constant != NULL ? read->constant : (const int8_t *)arenite_at(memory, read->place)) +
-        item * read->item_bytes;
     int32_t slot = first % (int32_t)ring;
     slot += slot < 0 ? (int32_t)ring : 0;
     for (; rows < end; row += dilation) {
-        *rows++ = row < count ? base + (uint32_t)slot * read->row_bytes : NULL;
+        *rows++ = row < count ? start + (uint32_t)slot * value->row_bytes : NULL;
         slot += (int32_t)dilation;
-        slot -=
-            slot >= (int32_t)ring ? (int32_t)ring : 0; /* a window of several rows spans less than the ring */
+        slot -= slot >= (int32_t)ring ? (int32_t)ring : 0;
+        if (slot >= (int32_t)ring) { /* the dilation is more than all rows of the value */
+            slot %= (int32_t)ring;
+        }
     }
     return rows;
 }
 
-/* Where a step writes its row. */
+/* Where a row is written. */
+static uint8_t *row_at(const arenite_model_t *model, uint8_t *const *memory, const arenite_value_t *value,
+                       uint32_t row, uint32_t item) {
+    return rows_start(memory, value) + row_offset(model, value, row) + item * value->item_bytes;
+}
+
 static uint8_t *output_row(const arenite_model_t *model, const arenite_layer_t *layer, uint8_t *const *memory,
                            int32_t step, uint32_t item) {
-    const uint32_t row = layer->accumulates ? 0u : (uint32_t)step;
-    return row_at(model, memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes, row) +
-           item * layer->out_item_bytes;
+    return row_at(model, memory, layer->out, layer->accumulates ? 0u : (uint32_t)step, item);
 }
 
 #ifdef ARENITE_ON_ROW
 static void show_row(const arenite_feed_t *feed, const arenite_layer_t *layer, uint16_t step,
                      const uint8_t *row) {
-    const int is_whole = !layer->accumulates || step + 1u == layer->reads[0].rows;
+    const int is_whole = !layer->accumulates || step + 1u == layer->reads[0].value->rows;
     arenite_on_row(feed->model, feed->layer, step, is_whole ? row : NULL);
 }
 #define SHOW_ROW(feed, layer, step, row) show_row(feed, layer, step, row)
@@ -123,17 +153,23 @@ static uint16_t *counters_of(const arenite_feed_t *feed) {
 
 /* Take the next entry of the row schedule. */
 static void next_entry(arenite_feed_t *feed) {
-    const uint8_t *entry = feed->model->steps + feed->step;
+    const uint8_t *const steps = feed->model->steps;
+    const uint8_t *entry = steps + feed->step;
+    if (*entry == ARENITE_STEP_AGAIN) {
+        feed->again = (uint16_t)((feed->again == 0 ? entry[2] + 1u : feed->again) - 1u);
+        entry = feed->again != 0 ? entry - entry[1] : entry + 3;
+    }
     const uint32_t count = *entry & ARENITE_STEP_COUNT;
     if (count != 0) {
         feed->layer = (uint16_t)(feed->layer + (*entry >> ARENITE_STEP_SHIFT) - ARENITE_STEP_BIAS);
         feed->left = (uint16_t)count;
-        feed->step += 1;
+        entry += 1;
     } else {
         feed->layer = (uint16_t)(entry[1] | entry[2] << 8);
         feed->left = (uint16_t)(entry[3] | entry[4] << 8);
-        feed->step += 5;
+        entry += 5;
     }
+    feed->step = (uint32_t)(entry - steps);
 }
 
 static void start_item(arenite_feed_t *feed) {
@@ -143,6 +179,7 @@ static void start_item(arenite_feed_t *feed) {
     }
     feed->step = 0;
     feed->layer = 0;
+    feed->again = 0;
     next_entry(feed);
     START_ITEM(feed);
 }
@@ -230,8 +267,7 @@ void *arenite_row(const arenite_feed_t *feed) {
         return NULL;
     }
     const uint32_t row = counters_of(feed)[feed->layer];
-    return row_at(feed->model, feed->memory, layer->out_place, layer->out_ring_rows, layer->out_row_bytes,
-                  row);
+    return row_at(feed->model, feed->memory, layer->out, row, 0);
 }
 
 void arenite_feed(arenite_feed_t *feed) {
@@ -248,7 +284,7 @@ void arenite_feed(arenite_feed_t *feed) {
 
 uint32_t arenite_row_bytes(const arenite_feed_t *feed) {
     const arenite_layer_t *layer = waiting_layer(feed);
-    return layer == NULL ? 0 : layer->out_row_bytes;
+    return layer == NULL ? 0 : layer->out->row_bytes;
 }
 
 arenite_status_t arenite_feed_row(arenite_feed_t *feed, const void *row, uint32_t bytes) {

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Increases whenever generated data and this header stop fitting together. */
-#define ARENITE_RUNTIME_VERSION 4
+#define ARENITE_RUNTIME_VERSION 5
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "Arenite's generated weights are little-endian; this target is not."
@@ -39,34 +39,48 @@ static inline uint8_t *arenite_at(uint8_t *const *memory, arenite_place_t place)
 typedef void (*arenite_kernel_t)(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                                  int32_t *scratch);
 
-/* How a layer reads one value: step y takes rows first + k * dilation, k = 0 .. window - 1, where first is
- * floor((y * stride - pad_top) / divisor), or starts[y]. */
+/* A value as its producer or one of its readers divides it into rows. */
 typedef struct {
-    const int8_t *constant; /* the value's bytes if they lie in flash, else NULL */
-    const uint16_t *starts; /* one entry a step, or NULL */
     arenite_place_t
-        place; /* the ring's first slot; of scattered rows, region and entry of row 0 in the row table */
+        place; /* the ring's first slot; of scattered rows, region and first entry in the row table; in the
+                              region ARENITE_CONSTANT_REGION, an entry of the model's constants */
     uint32_t row_bytes;
     uint32_t item_bytes; /* distance to the next item of a batch; 0 if items share the memory */
-    uint16_t rows;       /* rows of the whole value */
+    uint16_t rows;
     uint16_t
         ring_rows; /* rows that exist at once, row r in slot r modulo ring_rows; 0: the rows are scattered */
+} arenite_value_t;
+
+#define ARENITE_CONSTANT_REGION 15u
+
+/* Scattered rows have an offset each in the row table, in units. With this bit in the offset of their place the table is
+ * folded: `first`, `period`, `turns`, `drift`, then the rows. From row `first` on, `turns` times, the next `period` rows
+ * lie where those before them did, `drift` units further, and so have no entry; all rows behind them have lost the sum
+ * of those drifts, modulo 2^16. */
+#define ARENITE_FOLDED_ROWS (1u << 27)
+
+/* Which rows of a value a layer reads: step y takes first + k * dilation, k = 0 .. window - 1, where first is
+ * floor((y * stride - pad_top) / divisor), or starts[y]. */
+typedef struct {
+    const uint16_t *starts; /* one entry a step, or NULL */
     uint16_t window;
     uint16_t stride;
     uint16_t dilation;
     int16_t pad_top;
     uint16_t divisor; /* 0 and 1 divide nothing */
+} arenite_window_t;
+
+typedef struct {
+    const arenite_value_t *value;
+    const arenite_window_t *window;
 } arenite_read_t;
 
 typedef struct {
     arenite_kernel_t kernel; /* NULL: each step takes a row of the input from the caller */
     const void *params;
     const arenite_read_t *reads;
-    arenite_place_t out_place;
-    uint32_t out_row_bytes;
-    uint32_t out_item_bytes;
+    const arenite_value_t *out;
     arenite_place_t scratch_place; /* ARENITE_NO_PLACE if it has none */
-    uint16_t out_ring_rows;
     uint8_t read_count;
     uint8_t accumulates; /* every step consumes a row, the last one writes row 0 */
 } arenite_layer_t;
@@ -75,10 +89,12 @@ typedef struct {
 
 /* An entry of the row schedule, `count` consecutive steps of one layer: a byte with the count, 1 .. 15, in its low bits and
  * 8 + the distance from the layer of the entry before, -8 .. 7, above (the first entry's from layer 0); or a byte of 0 and
- * then the layer and the count as uint16_t, low byte first. */
+ * then the layer and the count as uint16_t, low byte first. ARENITE_STEP_AGAIN, bytes, times (1 .. 255): the entries in
+ * these bytes before it come `times` more; there is none of its kind among them, and an entry follows. */
 #define ARENITE_STEP_COUNT 15u
 #define ARENITE_STEP_SHIFT 4
 #define ARENITE_STEP_BIAS 8
+#define ARENITE_STEP_AGAIN 0x10u
 
 /* An input or output of the model: `bytes` at `place`, real value = scale * (q - zero_point); types that are not quantised
  * have a scale of 1. */
@@ -116,8 +132,9 @@ typedef struct arenite_model {
     const arenite_io_t *inputs;
     const arenite_io_t *outputs;
     const arenite_layer_t *layers;
-    const uint8_t *steps;      /* the row schedule, see ARENITE_STEP_COUNT */
-    const uint16_t *row_table; /* offsets of scattered rows, in units of row_unit bytes */
+    const uint8_t *steps;           /* the row schedule, see ARENITE_STEP_COUNT */
+    const uint16_t *row_table;      /* offsets of scattered rows, in units of row_unit bytes */
+    const int8_t *const *constants; /* values in flash */
     const arenite_state_t *states;
     uint32_t row_unit;
     uint32_t step_bytes;
@@ -143,6 +160,8 @@ typedef struct {
     uint16_t layer; /* of the entry before it */
     uint16_t left;  /* steps of that entry still to do */
     uint16_t item;  /* of the batch */
+    uint16_t
+        again; /* times that the stretch of the schedule under way comes, this one included; 0: just once */
 #ifdef ARENITE_GUARDS
     uint32_t done; /* steps of this item */
 #endif
@@ -188,7 +207,7 @@ arenite_status_t arenite_end(const arenite_feed_t *feed);
 void arenite_on_step(const arenite_model_t *model, uint16_t layer, uint16_t step);
 
 /* Called after every step if the build defines ARENITE_ON_ROW, of a row that the caller fed too: the application sees what
- * the step wrote, layers[layer].out_row_bytes at `row`; NULL while a layer that accumulates is not at its end. */
+ * the step wrote, layers[layer].out->row_bytes at `row`; NULL while a layer that accumulates is not at its end. */
 void arenite_on_row(const arenite_model_t *model, uint16_t layer, uint16_t step, const uint8_t *row);
 
 #ifdef __cplusplus

@@ -19,9 +19,9 @@
 
 enum { CR = 0x00, PLLCFGR = 0x04, CFGR = 0x08, AHB1ENR = 0x30, AHB3ENR = 0x38, APB1ENR = 0x40 };
 enum { PWR_CR = 0x00, PWR_CSR = 0x04, FLASH_ACR = 0x00 };
-enum { HSE_ON = 1 << 16, HSE_READY = 1 << 17, HSE_BYPASS = 1 << 18, PLL_ON = 1 << 24, PLL_READY = 1 << 25 };
+enum { PLL_ON = 1 << 24, PLL_READY = 1 << 25 };
 enum { PWR_CLOCK = 1 << 28, VOS_SCALE_1 = 3 << 14, OVER_DRIVE = 1 << 16, OVER_DRIVE_SWITCH = 1 << 17 };
-enum { SW_PLL = 2, SWS_PLL = 2 << 2, SWS = 3 << 2, PLL_FROM_HSE = 1 << 22 };
+enum { SW_PLL = 2, SWS_PLL = 2 << 2, SWS = 3 << 2, PLL_FROM_HSE = 1 << 22, QSPI_CLOCK = 1 << 1 };
 
 /* Bits of CFGR: a prescaler of 1, 2, 4, 8 or 16 of an APB bus. */
 #define PRESCALER(divider)                                                                                   \
@@ -37,11 +37,10 @@ static void over_drive_on(void) {
 }
 
 static void clock_on(void) {
-    *rcc(CR) |= BOARD_HSE_BYPASS != 0u ? HSE_BYPASS : 0u; /* only while the oscillator is off */
-    *rcc(CR) |= HSE_ON;
+    stm32_hse_on(rcc(CR));
     *rcc(APB1ENR) |= PWR_CLOCK;
     STM32_REGISTER(PWR, PWR_CR) |= VOS_SCALE_1;
-    stm32_wait(rcc(CR), HSE_READY, HSE_READY);
+    stm32_wait(rcc(CR), STM32_HSE_READY, STM32_HSE_READY);
     stm32_change(RCC, PLLCFGR, 0x0043FFFFu,
                  PLL_FROM_HSE | (BOARD_PLL_P / 2u - 1u) << 16 | BOARD_PLL_N << 6 | BOARD_PLL_M);
     *rcc(CR) |= PLL_ON;
@@ -57,17 +56,6 @@ static void clock_on(void) {
     stm32_wait(rcc(CFGR), SWS, SWS_PLL);
 }
 
-#ifdef BOARD_QSPI_DIVIDER
-static void qspi_on(void) {
-    static const uint16_t pins[][2] = BOARD_QSPI_PINS; /* number, function */
-    *rcc(AHB3ENR) |= 1u << 1;
-    for (uint32_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
-        stm32_pin(GPIO, rcc(AHB1ENR), pins[i][0], pins[i][1]);
-    }
-    stm32_qspi_map(QSPI);
-}
-#endif
-
 void hardware_init(void) {
 #ifdef BOARD_CACHES
     cortex_m7_caches_on();
@@ -75,6 +63,8 @@ void hardware_init(void) {
     clock_on();
     stm32_pins_on(RCC, GPIO, rcc(AHB1ENR));
 #ifdef BOARD_QSPI_DIVIDER
-    qspi_on();
+    *rcc(AHB3ENR) |= QSPI_CLOCK;
+    stm32_qspi_pins(GPIO, rcc(AHB1ENR));
+    stm32_qspi_map(QSPI);
 #endif
 }

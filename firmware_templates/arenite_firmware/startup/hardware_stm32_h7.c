@@ -28,7 +28,7 @@ enum {
 };
 enum { PLL1DIVR = 0x30, AHB3ENR = 0xD4, AHB2ENR = 0xDC, AHB4ENR = 0xE0 };
 enum { PWR_CSR1 = 0x04, PWR_CR3 = 0x0C, PWR_D3CR = 0x18, FLASH_ACR = 0x00 };
-enum { HSE_ON = 1 << 16, HSE_READY = 1 << 17, HSE_BYPASS = 1 << 18, PLL1_ON = 1 << 24, PLL1_READY = 1 << 25 };
+enum { PLL1_ON = 1 << 24, PLL1_READY = 1 << 25 };
 enum { SUPPLY_MASK = 0x3F, ACTIVE_VOS_READY = 1 << 13, VOS_READY = 1 << 13, VOS_SCALE_1 = 3 << 14 };
 enum { PLL_FROM_HSE = 2, PLL1_P_ON = 1 << 16, SW_PLL1 = 3, SWS = 7 << 3, SWS_PLL1 = 3 << 3 };
 enum { HALF_AHB = 8, HALF_APB = 4 };
@@ -44,9 +44,8 @@ static void supply_on(void) {
 }
 
 static void clock_on(void) {
-    *rcc(CR) |= BOARD_HSE_BYPASS != 0u ? HSE_BYPASS : 0u; /* only while the oscillator is off */
-    *rcc(CR) |= HSE_ON;
-    stm32_wait(rcc(CR), HSE_READY, HSE_READY);
+    stm32_hse_on(rcc(CR));
+    stm32_wait(rcc(CR), STM32_HSE_READY, STM32_HSE_READY);
     stm32_change(RCC, PLLCKSELR, 0x3F3u, BOARD_PLL_M << 4 | PLL_FROM_HSE);
     stm32_change(RCC, PLLCFGR, 0xFu, BOARD_PLL_INPUT_RANGE << 2); /* integer, wide VCO */
     *rcc(PLLCFGR) |= PLL1_P_ON;
@@ -63,17 +62,6 @@ static void clock_on(void) {
     stm32_wait(rcc(CFGR), SWS, SWS_PLL1);
 }
 
-#ifdef BOARD_QSPI_DIVIDER
-static void qspi_on(void) {
-    static const uint16_t pins[][2] = BOARD_QSPI_PINS; /* number, function */
-    *rcc(AHB3ENR) |= QSPI_CLOCK;
-    for (uint32_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
-        stm32_pin(GPIO, rcc(AHB4ENR), pins[i][0], pins[i][1]);
-    }
-    stm32_qspi_map(QSPI);
-}
-#endif
-
 void hardware_init(void) {
     cortex_m7_caches_on();
     supply_on();
@@ -81,6 +69,8 @@ void hardware_init(void) {
     *rcc(AHB2ENR) |= (uint32_t)D2_RAM;
     stm32_pins_on(RCC, GPIO, rcc(AHB4ENR));
 #ifdef BOARD_QSPI_DIVIDER
-    qspi_on();
+    *rcc(AHB3ENR) |= QSPI_CLOCK;
+    stm32_qspi_pins(GPIO, rcc(AHB4ENR));
+    stm32_qspi_map(QSPI);
 #endif
 }

@@ -29,12 +29,28 @@ static void leave_note(board_reset_cause_t why) {
     note.checksum = checksum();
 }
 
+#ifdef BOARD_RESET_CAUSE_REGISTER
+#define WRITE(address, value) *(volatile uint32_t *)(address) = (value);
+
+/* The chip's own word, for a watchdog that leaves no time for a note. */
+static bool watchdog_did_it(void) {
+    const uint32_t flags = *(volatile uint32_t *)BOARD_RESET_CAUSE_REGISTER;
+    BOARD_RESET_CAUSE_CLEAR(WRITE)
+    return (flags & BOARD_RESET_CAUSE_WATCHDOG) != 0;
+}
+#else
+static bool watchdog_did_it(void) { return false; }
+#endif
+
 void reset_init(void) {
     if (note.magic == MAGIC && note.checksum == checksum() && note.cause <= BOARD_RESET_WATCHDOG) {
         cause = (board_reset_cause_t)note.cause;
         last_fault = note.fault;
     }
     memset(&note, 0, sizeof note);
+    if (watchdog_did_it() && cause == BOARD_RESET_UNKNOWN) {
+        cause = BOARD_RESET_WATCHDOG;
+    }
 }
 
 board_reset_cause_t board_reset_cause(void) { return cause; }

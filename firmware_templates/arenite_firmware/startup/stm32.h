@@ -17,6 +17,16 @@ static inline void stm32_change(uintptr_t base, uint32_t offset, uint32_t mask, 
     STM32_REGISTER(base, offset) = (STM32_REGISTER(base, offset) & ~mask) | value;
 }
 
+#ifdef BOARD_HSE_BYPASS
+enum { STM32_HSE_ON = 1 << 16, STM32_HSE_READY = 1 << 17, STM32_HSE_BYPASS = 1 << 18 };
+
+/* Starts the external oscillator; RCC_CR is the same in STM32F4, F7 and H7. Bypass is set while the oscillator is off. */
+static inline void stm32_hse_on(volatile uint32_t *rcc_cr) {
+    *rcc_cr |= BOARD_HSE_BYPASS != 0u ? STM32_HSE_BYPASS : 0u;
+    *rcc_cr |= STM32_HSE_ON;
+}
+#endif
+
 /* Gives a pin to a peripheral, at high speed. `enable` is the RCC register that clocks GPIO ports, one bit each. */
 static inline void stm32_pin(uintptr_t gpio, volatile uint32_t *enable, uint32_t number, uint32_t function) {
     const uint32_t port = number / 16u;

@@ -7,6 +7,14 @@
 
 #include "stm32.h"
 
+/* Gives the pins of the board's flash to the block; `enable` is the RCC register that clocks GPIO ports. */
+static inline void stm32_qspi_pins(uintptr_t gpio, volatile uint32_t *enable) {
+    static const uint16_t pins[][2] = BOARD_QSPI_PINS; /* number, function */
+    for (uint32_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
+        stm32_pin(gpio, enable, pins[i][0], pins[i][1]);
+    }
+}
+
 static inline void stm32_qspi_map(uintptr_t qspi) {
     enum { CR = 0x00, DCR = 0x04, CCR = 0x14 };
     const uint32_t prescaler = (uint32_t)BOARD_QSPI_DIVIDER - 1u;

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from arenite._manifest import read_manifest
+from arenite._ulps import MOST_ULPS, ulps_apart
 from arenite.device.client import Device, Identity, RunResult, open_device
 from arenite.device.emulators import EMULATORS, EmulatedBoard, start_emulator
 from arenite.device.first_layer import LayerDifference, ReferenceModel, first_wrong_layer
@@ -24,7 +25,6 @@ from arenite.device.target import read_target
 from arenite.device.tracing import run_once
 from arenite.errors import LinkError, MemoryDamageError, MissingToolError, UsageError
 from arenite.progress import Progress, silent
-from arenite.reference import reference_available
 
 __all__ = ["FirstDifference", "ModelProof", "VerifyReport", "check_board", "connect", "verify"]
 
@@ -63,6 +63,7 @@ class ModelProof:
     random_vectors: int = 0
     layers_checked: int = 0
     first_layer: LayerDifference | None = None
+    float_ulps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,15 @@ class VerifyReport:
 
     Attributes:
         same_build: The board runs the very firmware of the bundle's build folder; None where that does not say which.
-        identical: Every output byte of every vector of every model is as expected, and for the first vector the rows of
-            every layer that was compared.
+        identical: Every output byte of every vector of every model is as expected, floats but for their last bits
+            (`float_ulps`), and for the first vector the rows of every layer that was compared.
         vectors: Vectors that were compared, of all models, `random_vectors` among them.
         layers_checked: Layers whose rows were compared, of all models; 0 where the reference kernels are not installed
             or the bundle is of an older version.
         first_layer: Of the first model that has one, the first layer that differs, for the vector of `first_difference`
             or, where all outputs are right, for the first.
+        float_ulps: By how many units in the last place float outputs differ at most, where there are such outputs; up
+            to 32 count as identical, since the reference takes exponentials from its platform's library.
         instructions: Instructions of one inference, that of the first vector, of each model; None where they cannot be
             counted.
         first_difference: Of the first model that has one.
@@ -105,6 +108,7 @@ class VerifyReport:
     layers_checked: int = 0
     first_layer: LayerDifference | None = None
     same_build: bool | None = None
+    float_ulps: int | None = None
 
 
 @dataclass
@@ -150,18 +154,14 @@ def verify(
 
     Raises:
         UsageError: The folder is no bundle, was not built, or its vectors are damaged.
-        MissingToolError: The emulator, pyserial or, for random vectors, tflite-micro is not installed.
+        MissingToolError: The emulator, pyserial or, for random vectors, a package of reference kernels is missing.
         LinkError: The board does not answer, or holds another model.
         MemoryDamageError: The bundle is a validation build, and a kernel wrote past the end of a block of the arena.
     """
     bundle_dir = Path(bundle_dir)
     manifest = read_manifest(bundle_dir)
     _check_application(manifest, bundle_dir)
-    if random < 1:
-        _check_vectors(manifest, bundle_dir)
-    elif not reference_available():
-        cure = "Run pip install 'arenite[firmware]'"
-        raise MissingToolError("random vectors need the package tflite-micro", cure=cure)
+    _check_vectors(manifest, bundle_dir, random)
     limits = _Limits(random, seed, time.monotonic() + timeout_s)
     with connect(bundle_dir, on, baud) as (device, board):
         check_board(device, manifest)
@@ -189,7 +189,8 @@ def _prove(
     identity = device.select(index)
     _check_identity(identity, model, device)
     results: list[RunResult] = []
-    first, layer, checked = None, None, 0
+    first, layer, checked, ulps = None, None, 0, None
+    types = [str(output.get("dtype")) for output in model["outputs"]]
     golden = _read_vectors(bundle_dir, model, identity)
     vectors = [*golden, *_random_vectors(bundle_dir, model, limits, golden)]
     remembers = _remembers(model)
@@ -199,7 +200,8 @@ def _prove(
         except MemoryDamageError as damage:
             raise _named(damage, model, number) from damage
         if first is None:
-            first = _compare(device, index, number, expected)
+            first, apart = _compare(device, index, number, expected, types)
+            ulps = apart if ulps is None or apart is None else max(ulps, apart)
             # What is wrong inside need not reach an output: of the first vector every layer is compared.
             # One that remembers is compared at its start, and then brought back to where it was.
             if layer is None and (number == 0 or (first is not None and not remembers)):
@@ -223,6 +225,7 @@ def _prove(
         random_vectors=limits.random,
         layers_checked=checked,
         first_layer=layer,
+        float_ulps=ulps,
     )
 
 
@@ -230,9 +233,9 @@ def _check_layers(
     bundle_dir: Path, model: dict[str, Any], device: Device, inputs: list[bytes], limits: _Limits
 ) -> tuple[int, LayerDifference | None]:
     """How many layers were compared, and the first that is wrong."""
-    if not ReferenceModel.usable(model):
+    reference = ReferenceModel(bundle_dir, model) if "layers" in model else None
+    if reference is None or not reference.can_compare_layers:
         return 0, None
-    reference = ReferenceModel(bundle_dir, model)
     wrong = first_wrong_layer(device, reference, model["layers"], inputs, limits.left_s())
     return sum(layer["tensor"] is not None for layer in model["layers"]), wrong
 
@@ -276,6 +279,7 @@ def _report(
         layers_checked=sum(proof.layers_checked for proof in proofs),
         first_layer=next((proof.first_layer for proof in proofs if not proof.identical), None),
         same_build=same_build,
+        float_ulps=max((proof.float_ulps for proof in proofs if proof.float_ulps is not None), default=None),
     )
 
 
@@ -285,9 +289,7 @@ def _sum(counts: list[int | None]) -> int | None:
 
 
 @contextmanager
-def connect(
-    bundle_dir: Path, on: str, baud: int | None = None
-) -> Iterator[tuple[Device, EmulatedBoard | None]]:
+def connect(bundle_dir: Path, on: str, baud: int | None = None) -> Iterator[tuple[Device, EmulatedBoard | None]]:
     """The board of a built bundle, running: an emulator, or, with None for it, the board at a port."""
     target = read_target(bundle_dir)
     if on != "emulator" and on not in EMULATORS:
@@ -319,13 +321,22 @@ def _named(damage: MemoryDamageError, model: dict[str, Any], vector: int) -> Mem
     )
 
 
-def _compare(device: Device, model: int, vector: int, expected: list[bytes]) -> FirstDifference | None:
-    for output, want in enumerate(expected):
+def _compare(
+    device: Device, model: int, vector: int, expected: list[bytes], types: list[str]
+) -> tuple[FirstDifference | None, int | None]:
+    """The first byte that differs, and how far floats are apart at most; those that are near count as equal."""
+    most: int | None = None
+    for output, (want, dtype) in enumerate(zip(expected, types, strict=True)):
         got = device.read_output(output)
+        if dtype == "float32" and len(want) == len(got):
+            apart = int(ulps_apart(*(np.frombuffer(data, np.float32) for data in (want, got))).max(initial=0))
+            most = max(most or 0, apart)
+            if apart <= MOST_ULPS:
+                continue
         for index, (a, b) in enumerate(zip(want, got, strict=True)):
             if a != b:
-                return FirstDifference(model, vector, output, index, a, b)
-    return None
+                return FirstDifference(model, vector, output, index, a, b), most
+    return None, most
 
 
 def _check_application(manifest: dict[str, Any], bundle_dir: Path) -> None:
@@ -335,12 +346,16 @@ def _check_application(manifest: dict[str, Any], bundle_dir: Path) -> None:
         raise UsageError(problem, where=str(bundle_dir), cure=cure)
 
 
-def _check_vectors(manifest: dict[str, Any], bundle_dir: Path) -> None:
+def _check_vectors(manifest: dict[str, Any], bundle_dir: Path, random: int) -> None:
+    """There is something to compare each model with: the bundle's vectors, or an authority on random ones."""
     for model in manifest["models"]:
-        if model["vectors"]["count"] < 1:
-            cure = "Bundle the model again with the package tflite-micro installed: it makes the vectors"
+        why = ReferenceModel(bundle_dir, model).why_no_outputs if random or not model["vectors"]["count"] else ""
+        if random and why:
+            raise MissingToolError(f"random vectors need the reference kernels of {model['name']}", cure=why)
+        if not random and model["vectors"]["count"] < 1:
             problem = f"the bundle has no golden vectors to compare {model['name']} with"
-            raise UsageError(problem, where=str(bundle_dir), cure=cure)
+            again = "Bundle the model again: its reference kernels are installed now, which make the vectors"
+            raise UsageError(problem, where=str(bundle_dir), cure=f"{why}, and bundle it again" if why else again)
 
 
 def check_board(device: Device, manifest: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "columns"]
 
 Array = npt.NDArray[Any]
 Pads = list[tuple[int, int]]
@@ -62,15 +62,44 @@ def conv(
 ) -> Array:
     """Convolution; `weight` is [outputs, inputs / groups, kernel...]."""
     kernel = weight.shape[2:]
-    strides = np.ones(len(kernel), int) if strides is None else strides
-    dilations = np.ones(len(kernel), int) if dilations is None else dilations
-    padded = _padded(x, _pads(pad_type, pad, x, kernel, strides, dilations))
-    parts = _taps(padded, kernel, strides, dilations)
+    parts = _parts(x, kernel, strides, pad_type, pad, dilations)
     if weight.shape[1] == 1 and int(groups) == x.shape[1]:
         y = _depthwise(parts, weight, x.shape[1])
     else:
         y = _grouped(parts, weight, int(groups))
     return y if bias is None else np.asarray(y + bias.reshape(-1, *[1] * len(kernel)))
+
+
+def columns(
+    x: Array,
+    kernel: Sequence[int],
+    strides: Any = None,
+    pad_type: str = "valid",
+    pad: Array | None = None,
+    dilations: Any = None,
+    groups: Any = 1,
+) -> Array:
+    """What the weights of a convolution of one picture are multiplied with: groups × terms × output positions.
+
+    Terms lie as they do in the weights of one output channel: inputs of the group, then taps.
+    """
+    laid = np.stack([part for _, part in _parts(x, kernel, strides, pad_type, pad, dilations)], axis=2)
+    return np.asarray(_by_group(laid, int(groups))[0])
+
+
+def _parts(
+    x: Array, kernel: Sequence[int], strides: Any, pad_type: str, pad: Array | None, dilations: Any
+) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """`_taps` of the padded input."""
+    strides = np.ones(len(kernel), int) if strides is None else strides
+    dilations = np.ones(len(kernel), int) if dilations is None else dilations
+    return _taps(_padded(x, _pads(pad_type, pad, x, kernel, strides, dilations)), kernel, strides, dilations)
+
+
+def _by_group(laid: Array, groups: int) -> Array:
+    """Batch × groups × terms × positions, of batch × channels × taps × extents."""
+    batch, channels, taps = laid.shape[:3]
+    return laid.reshape(batch, groups, channels // groups * taps, -1)
 
 
 def _depthwise(parts: Iterator[tuple[tuple[int, ...], Array]], weight: Array, channels: int) -> Array:
@@ -86,10 +115,9 @@ def _depthwise(parts: Iterator[tuple[tuple[int, ...], Array]], weight: Array, ch
 def _grouped(parts: Iterator[tuple[tuple[int, ...], Array]], weight: Array, groups: int) -> Array:
     """Each group as one matrix product over the taps laid side by side."""
     laid = np.stack([part for _, part in parts], axis=2)
-    batch, channels, taps, *extents = laid.shape
-    columns = laid.reshape(batch, groups, channels // groups * taps, -1)
     rows = weight.reshape(groups, weight.shape[0] // groups, -1)
-    return np.asarray(np.matmul(rows, columns).reshape(batch, weight.shape[0], *extents))
+    made = np.matmul(rows, _by_group(laid, groups))
+    return np.asarray(made.reshape(len(laid), weight.shape[0], *laid.shape[3:]))
 
 
 def _conv_transpose(

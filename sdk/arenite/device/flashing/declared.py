@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from arenite.device.flashing.intel_hex import intel_hex
 from arenite.device.flashing.model import FlashState, FoundChip, Piece, ranges_of
 from arenite.device.flashing.tools import run_tool
 from arenite.errors import FlashError
@@ -18,7 +19,7 @@ class DeclaredLoader:
     """A program that flashes, and checks what it does by itself.
 
     Args:
-        command: Program and arguments with `{elf}`, `{bin}` and `{port}`.
+        command: Program and arguments with `{elf}`, `{bin}`, `{hex}` and `{port}`.
         elf: The firmware.
         port: The board's serial port, or whatever the program takes.
         folder: Where the program runs.
@@ -43,22 +44,23 @@ class DeclaredLoader:
     def write(self, pieces: Sequence[Piece], advance: Callable[[int], None]) -> None:
         """Runs the program."""
         with tempfile.TemporaryDirectory() as folder:
-            binary = Path(folder) / "firmware.bin"
-            binary.write_bytes(_joined(pieces))
-            run = run_tool(self.command(binary))
+            (Path(folder) / "firmware.bin").write_bytes(_joined(pieces))
+            (Path(folder) / "firmware.hex").write_text(intel_hex(pieces), encoding="ascii")
+            run = run_tool(self.command(Path(folder)))
         if run.code != 0:
             raise FlashError(
                 f"{self.tool} failed: {run.last_words}",
                 stage="write",
                 state=FlashState(unsure=ranges_of(pieces)),
                 where=self._port,
-                cure=f"Run it by hand: {' '.join(self.command(Path('firmware.bin')))}",
+                cure=f"Run it by hand: {' '.join(self.command(Path()))}",
             )
         advance(sum(len(piece.data) for piece in pieces))
 
-    def command(self, binary: Path) -> list[str]:
-        """The command with its files."""
-        values = {"{elf}": str(self._elf.resolve()), "{bin}": str(binary), "{port}": self._port}
+    def command(self, folder: Path) -> list[str]:
+        """The command with its files, those that are made for it in a folder."""
+        made = {f"{{{kind}}}": str(folder / f"firmware.{kind}") for kind in ("bin", "hex")}
+        values = {"{elf}": str(self._elf.resolve()), **made, "{port}": self._port}
         return [_filled(word, values) for word in self._command]
 
     def read(self, piece: Piece) -> bytes | None:
