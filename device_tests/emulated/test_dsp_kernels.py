@@ -22,7 +22,7 @@ from support.host_compiler import HostCompiler
 from support.random_graphs_cli import check_graphs
 from support.tflm import TflmModel
 
-KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "PAD_CONV", "CONV_CHAIN")
+KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "PAD_CONV", "CONV_CHAIN", "WIDE_CHAIN")
 GRAPHS = [(kind, 700 + seed) for kind in KINDS for seed in range(10)]
 
 

@@ -13,12 +13,32 @@ from arenite.tflite_graph import parse_graph
 from arenite_codegen.boards import load_board
 from arenite_codegen.legalise import legalise
 from arenite_codegen.variants import VARIANTS, choose_for
+from support.choices import Choices
 from support.graph_batch import prebuild
+from support.graph_case import Window
 from support.graphs import random_graph
 from support.mps3 import BOARD, Mps3Compiler, find_mps3_compiler
-from support.random_graphs_cli import check_graphs
+from support.random_graphs_cli import check_cases, check_graphs
+from support.spatial_graphs import conv_2d_of
 
 KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "PAD_CONV", "CONV_CHAIN", "RELU6", "WIDE_CHAIN")
+# Bytes of a window on both sides of every step of the kernels: registers hold 16 to 128, turns take 16, 32 or 48.
+BYTES = (1, 15, 16, 17, 32, 33, 47, 48, 64, 65, 95, 96, 112, 113, 128, 129, 144, 160, 257)
+POINT = Window((1, 1), (1, 1), (1, 1), "SAME")
+# Rows of a window as runs of their own, of one turn, of several, of a part; copied; and tap by tap.
+WINDOWS = [
+    ((1, 4, 7, in_c), Window((3, 3), (stride, stride), (1, 1), "SAME"), 17)
+    for in_c in (3, 15, 16, 17, 32, 43, 48, 64)
+    for stride in (1, 2)
+]
+WINDOWS += [
+    ((1, 6, 6, 16), Window((3, 3), (1, 1), (2, 2), "SAME"), 18),
+    ((1, 6, 6, 64), Window((3, 3), (1, 1), (2, 2), "SAME"), 18),
+    ((1, 6, 8, 24), Window((5, 5), (1, 1), (1, 1), "SAME"), 20),
+    ((1, 6, 8, 33), Window((5, 5), (1, 1), (1, 1), "SAME"), 3),
+    ((1, 9, 2, 48), Window((9, 1), (1, 1), (1, 1), "SAME"), 16),
+    ((1, 1, 9, 40), Window((1, 4), (1, 1), (1, 1), "SAME"), 33),
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +62,20 @@ def test_random_graphs_equal_tflm(helium: Mps3Compiler, built_for_helium: Sequen
     result = list(check_graphs(wanted, helium, built_for_helium, isa="mve"))[-1]
     assert result.failures == []
     assert sum(result.compared.values()) == len(wanted)
+
+
+def test_every_way_to_multiply_equals_tflm(helium: Mps3Compiler, built_for_helium: Sequence[Path]) -> None:
+    """Windows of every number of steps, in tiles of one, two and three pixels, whole blocks of channels and parts."""
+    points = [
+        ((1, 2, 1 + (index + channels) % 5, in_c), POINT, channels)
+        for index, in_c in enumerate(BYTES)
+        for channels in (16, 35 + index % 2)
+    ]
+    shapes = [*points, *WINDOWS]
+    cases = [(f"shape {index}", index, conv_2d_of(Choices.seeded(index), *shape)) for index, shape in enumerate(shapes)]
+    result = check_cases(cases, helium, built_for_helium, isa="mve")
+    assert result.failures == []
+    assert sum(result.compared.values()) == len(shapes)
 
 
 def test_the_report_names_what_refuses_a_layer() -> None:

@@ -22,6 +22,7 @@ from support.graph_case import (
 __all__ = [
     "average_pool_2d",
     "conv_2d",
+    "conv_2d_of",
     "conv_chain",
     "depthwise_conv_2d",
     "max_pool_2d",
@@ -38,8 +39,24 @@ POINT = Window((1, 1), (1, 1), (1, 1), "SAME")
 def conv_2d(choices: Choices) -> GraphCase:
     """CONV_2D with per-channel weights."""
     shape = _input_shape(choices)
-    builder = ModelBuilder()
     quantisation, window, channels = _draw_conv(choices, shape)
+    return _conv_case(choices, shape, window, channels, quantisation)
+
+
+def conv_2d_of(choices: Choices, shape: tuple[int, int, int, int], window: Window, channels: int) -> GraphCase:
+    """CONV_2D of a given shape, all else as drawn."""
+    terms = window.kernel[0] * window.kernel[1] * shape[3]
+    return _conv_case(choices, shape, window, channels, mac_quantisation(choices, terms, channels, per_channel=True))
+
+
+def _conv_case(
+    choices: Choices,
+    shape: tuple[int, int, int, int],
+    window: Window,
+    channels: int,
+    quantisation: MacQuantisation,
+) -> GraphCase:
+    builder = ModelBuilder()
     x = builder.tensor(
         "x",
         shape,

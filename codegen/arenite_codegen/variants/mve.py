@@ -15,7 +15,7 @@ __all__ = ["ADD", "CONV_2D", "DEPTHWISE_CONV_2D", "LOOKUP"]
 BLOCK = 16  # as ARENITE_MVE_BLOCK
 HALF = 1 << 30  # multiplier of one half
 MAX_TAPS = 49  # as ARENITE_MVE_TAPS
-MAX_COPIED_BYTES, MAX_RUNS = 432, 25  # as ARENITE_MVE_COPY, ARENITE_MVE_RUNS
+MAX_COPIED_BYTES, MAX_RUNS, MAX_WHOLE_RUNS = 400, 21, 27  # as ARENITE_MVE_COPY, _RUNS, _WHOLE_RUNS
 MAX_RESIDENT_BYTES = 128  # as ARENITE_MVE_RESIDENT_ALONE
 POSITIVE, SIGNED, ANY = 1, 2, 3  # as arenite_mve_mode_t
 _ARCHITECTURE, _FEATURE = "cortex-m", "mve"
@@ -54,8 +54,9 @@ def _window_bytes(parameters: Parameters) -> int:
 
 def _refuse_conv(parameters: Parameters) -> str:
     taps, count = int(parameters["kernel_h"] * parameters["kernel_w"]), _window_bytes(parameters)
-    if count > MAX_COPIED_BYTES and taps > MAX_RUNS:
-        return f"its window has {taps} taps, more than {MAX_RUNS}, and {count} bytes, more than {MAX_COPIED_BYTES}"
+    runs = MAX_RUNS if parameters["in_c"] % 32 else MAX_WHOLE_RUNS
+    if count > MAX_COPIED_BYTES and taps > runs:
+        return f"its window has {taps} taps, more than {runs}, and {count} bytes, more than {MAX_COPIED_BYTES}"
     return ""
 
 

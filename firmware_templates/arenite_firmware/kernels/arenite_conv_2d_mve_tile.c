@@ -133,37 +133,37 @@
     "vshr.s32 q7, q7, #31\n\t"                                                                               \
     "vadd.i32 " q ", " q ", q7\n\t"                                                                          \
     "vrshl.s32 " q ", " q ", q4\n\t"                                                                         \
-    "vadd.i32 " q ", " q ", %[wide_zero]\n\t"
+    "vadd.i32 " q ", " q ", %[zero]\n\t"
 
 /* A whole block of some pixels as bytes in the order of channels. The zero point is added to 32 bits, where a sum may reach
  * their end, or else to 16. */
-#define STORE(o, block_sums, at, pixels, block_out, SCALE, wide, narrow)                                     \
+#define STORE(p, block_sums, at, pixels, block_out, SCALE, NARROW_16)                                        \
     do {                                                                                                     \
         register int32_t left __asm__("lr") = (pixels);                                                      \
         const int32_t *from = (block_sums);                                                                  \
         int8_t *to = (block_out);                                                                            \
-        __asm__ volatile("vldrb.8 q5, [%[limits]]\n\t"                                                       \
-                         "vldrb.8 q6, [%[limits], #16]\n\t"                                                  \
-                         "dls lr, lr\n"                                                                      \
-                         "1:\n\t"                                                                            \
-                         "vldrw.u32 q0, [%[sums]], #16\n\t"                                                  \
-                         "vldrw.u32 q1, [%[sums]], #16\n\t"                                                  \
-                         "vldrw.u32 q2, [%[sums]], #16\n\t"                                                  \
-                         "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0") SCALE("q1", "16", "4")     \
-                             SCALE("q2", "32", "8") SCALE("q3", "48", "12") NARROW                           \
-                         : [sums] "+r"(from), [out] "+r"(to), "+r"(left)                                     \
-                         : [bias] "r"((o)->bias + (at)), [multipliers] "r"((o)->multiplier + (at)),          \
-                           [shifts] "l"((o)->shift + (at)), [wide_zero] "r"(wide),                           \
-                           [narrow_zero] "r"(narrow), [out_c] "r"((o)->out_c), [limits] "r"((o)->limits)     \
-                         : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                        \
+        __asm__ volatile(                                                                                    \
+            "vdup.8 q5, %[low]\n\t"                                                                          \
+            "vdup.8 q6, %[high]\n\t"                                                                         \
+            "dls lr, lr\n"                                                                                   \
+            "1:\n\t"                                                                                         \
+            "vldrw.u32 q0, [%[sums]], #16\n\t"                                                               \
+            "vldrw.u32 q1, [%[sums]], #16\n\t"                                                               \
+            "vldrw.u32 q2, [%[sums]], #16\n\t"                                                               \
+            "vldrw.u32 q3, [%[sums]], #16\n\t" SCALE("q0", "0", "0") SCALE("q1", "16", "4")                  \
+                SCALE("q2", "32", "8") SCALE("q3", "48", "12") NARROW_32 NARROW_16                           \
+            : [sums] "+r"(from), [out] "+r"(to), "+r"(left)                                                  \
+            : [bias] "r"((p)->bias + (at)), [multipliers] "r"((p)->multiplier + (at)),                       \
+              [shifts] "l"((p)->shift + (at)), [zero] "r"((int32_t)(p)->out_zero_point),                     \
+              [out_c] "r"((p)->out_c), [low] "r"((int32_t)(p)->act_min), [high] "r"((int32_t)(p)->act_max)   \
+            : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");                                     \
     } while (0)
-#define NARROW                                                                                               \
+#define NARROW_32                                                                                            \
     "vqmovnb.s32 q0, q0\n\t"                                                                                 \
     "vqmovnt.s32 q0, q2\n\t"                                                                                 \
     "vqmovnb.s32 q1, q1\n\t"                                                                                 \
-    "vqmovnt.s32 q1, q3\n\t"                                                                                 \
-    "vqadd.s16 q0, q0, %[narrow_zero]\n\t"                                                                   \
-    "vqadd.s16 q1, q1, %[narrow_zero]\n\t"                                                                   \
+    "vqmovnt.s32 q1, q3\n\t"
+#define NARROW_MOVED                                                                                         \
     "vqmovnb.s16 q0, q0\n\t"                                                                                 \
     "vqmovnt.s16 q0, q1\n\t"                                                                                 \
     "vmax.s8 q0, q0, q5\n\t"                                                                                 \
@@ -171,40 +171,42 @@
     "vstrb.8 q0, [%[out]]\n\t"                                                                               \
     "add %[out], %[out], %[out_c]\n\t"                                                                       \
     "le lr, 1b"
+#define MOVE_AND_NARROW "vqadd.s16 q0, q0, %[zero]\n\tvqadd.s16 q1, q1, %[zero]\n\t" NARROW_MOVED
+
 /* The first channels of a block of one pixel, in the order of channels and in any mode, as arenite_to_byte does it. */
-static __attribute__((noinline)) void store_part(const arenite_mve_output_t *o, const int32_t *sums,
+static __attribute__((noinline)) void store_part(const arenite_conv_2d_s8_t *p, const int32_t *sums,
                                                  int32_t at, int32_t count, int8_t *out) {
-    const int32_t *multipliers = o->multiplier + at, *bias = o->bias + at;
-    const int8_t *shifts = o->shift + at;
+    const int32_t *multipliers = p->multiplier + at, *bias = p->bias + at;
+    const int8_t *shifts = p->shift + at;
     register int32_t left __asm__("lr") = count;
-    __asm__ volatile(
-        "vdup.32 q3, %[low]\n\t"
-        "vdup.32 q4, %[high]\n\t"
-        "vmov.i32 q5, #0\n\t"
-        "dlstp.32 lr, lr\n"
-        "1:\n\t"
-        "vldrb.s32 q2, [%[shifts]], #4\n\t"
-        "vldrw.u32 q0, [%[sums]], #16\n\t"
-        "vldrw.u32 q1, [%[bias]], #16\n\t"
-        "vadd.i32 q0, q0, q1\n\t"
-        "vmax.s32 q1, q2, q5\n\t"
-        "vshl.s32 q0, q0, q1\n\t"
-        "vldrw.u32 q1, [%[multipliers]], #16\n\t"
-        "vqrdmulh.s32 q0, q0, q1\n\t"
-        "vmin.s32 q2, q2, q5\n\t"
-        "vand q1, q0, q2\n\t"
-        "vshr.s32 q1, q1, #31\n\t"
-        "vadd.i32 q0, q0, q1\n\t"
-        "vrshl.s32 q0, q0, q2\n\t"
-        "vadd.i32 q0, q0, %[zero]\n\t"
-        "vmax.s32 q0, q0, q3\n\t"
-        "vmin.s32 q0, q0, q4\n\t"
-        "vstrb.32 q0, [%[out]], #4\n\t"
-        "letp lr, 1b"
-        : [bias] "+r"(bias), [shifts] "+l"(shifts), [out] "+l"(out), [sums] "+r"(sums),
-          [multipliers] "+r"(multipliers), "+r"(left)
-        : [zero] "r"(o->zero_point), [low] "r"((int32_t)o->act_min), [high] "r"((int32_t)o->act_max)
-        : "q0", "q1", "q2", "q3", "q4", "q5", "memory");
+    __asm__ volatile("vdup.32 q3, %[low]\n\t"
+                     "vdup.32 q4, %[high]\n\t"
+                     "vmov.i32 q5, #0\n\t"
+                     "dlstp.32 lr, lr\n"
+                     "1:\n\t"
+                     "vldrb.s32 q2, [%[shifts]], #4\n\t"
+                     "vldrw.u32 q0, [%[sums]], #16\n\t"
+                     "vldrw.u32 q1, [%[bias]], #16\n\t"
+                     "vadd.i32 q0, q0, q1\n\t"
+                     "vmax.s32 q1, q2, q5\n\t"
+                     "vshl.s32 q0, q0, q1\n\t"
+                     "vldrw.u32 q1, [%[multipliers]], #16\n\t"
+                     "vqrdmulh.s32 q0, q0, q1\n\t"
+                     "vmin.s32 q2, q2, q5\n\t"
+                     "vand q1, q0, q2\n\t"
+                     "vshr.s32 q1, q1, #31\n\t"
+                     "vadd.i32 q0, q0, q1\n\t"
+                     "vrshl.s32 q0, q0, q2\n\t"
+                     "vadd.i32 q0, q0, %[zero]\n\t"
+                     "vmax.s32 q0, q0, q3\n\t"
+                     "vmin.s32 q0, q0, q4\n\t"
+                     "vstrb.32 q0, [%[out]], #4\n\t"
+                     "letp lr, 1b"
+                     : [bias] "+r"(bias), [shifts] "+l"(shifts), [out] "+l"(out), [sums] "+r"(sums),
+                       [multipliers] "+r"(multipliers), "+r"(left)
+                     : [zero] "r"((int32_t)p->out_zero_point), [low] "r"((int32_t)p->act_min),
+                       [high] "r"((int32_t)p->act_max)
+                     : "q0", "q1", "q2", "q3", "q4", "q5", "memory");
 }
 
 /* How a block is multiplied: 10 times the pixels, and 2 and the steps of 16 bytes of windows that stay in registers; or 4
@@ -221,13 +223,13 @@ static int32_t way_of(const arenite_mve_product_t *product, int32_t is_resident,
     ARENITE_MVE_RESIDENT_RUN(product, sums, groups, LOADS_##pixels##_##steps,                                \
                              CHANNELS(CHANNEL_##pixels##_##steps))
 
-void arenite_mve_tile(arenite_mve_product_t *product, const arenite_mve_output_t *o, int32_t is_resident,
+void arenite_mve_tile(arenite_mve_product_t *product, const arenite_conv_2d_s8_t *p, int32_t is_resident,
                       int32_t pixels, int8_t *out) {
     const int32_t way = way_of(product, is_resident, pixels), together = pixels == 1 ? 4 : 2;
     int32_t sums[ARENITE_MVE_TILE * ARENITE_MVE_BLOCK]; /* of each pixel a block */
     int32_t groups = ARENITE_MVE_BLOCK / together;
     product->end[2] = (uint32_t)(uintptr_t)(sums + ARENITE_MVE_BLOCK);
-    for (int32_t at = 0, left = o->out_c; left > 0; at += ARENITE_MVE_BLOCK, left -= ARENITE_MVE_BLOCK) {
+    for (int32_t at = 0, left = p->out_c; left > 0; at += ARENITE_MVE_BLOCK, left -= ARENITE_MVE_BLOCK) {
         if (left < ARENITE_MVE_BLOCK) {
             groups = (left + together - 1) / together;
             product->end[2] = (uint32_t)(uintptr_t)(sums + groups * together);
@@ -322,14 +324,14 @@ void arenite_mve_tile(arenite_mve_product_t *product, const arenite_mve_output_t
         }
         if (left < ARENITE_MVE_BLOCK) {
             for (int32_t i = 0; i < pixels; i++) {
-                store_part(o, sums + i * ARENITE_MVE_BLOCK, at, left, out + at + i * o->out_c);
+                store_part(p, sums + i * ARENITE_MVE_BLOCK, at, left, out + at + i * p->out_c);
             }
-        } else if (o->mode == ARENITE_MVE_POSITIVE) {
-            STORE(o, sums, at, pixels, out + at, SCALE_POSITIVE, 0, o->zero_point);
-        } else if (o->mode == ARENITE_MVE_SIGNED) {
-            STORE(o, sums, at, pixels, out + at, SCALE_SIGNED, 0, o->zero_point);
+        } else if (p->per_channel == ARENITE_MVE_POSITIVE) {
+            STORE(p, sums, at, pixels, out + at, SCALE_POSITIVE, MOVE_AND_NARROW);
+        } else if (p->per_channel == ARENITE_MVE_SIGNED) {
+            STORE(p, sums, at, pixels, out + at, SCALE_SIGNED, MOVE_AND_NARROW);
         } else {
-            STORE(o, sums, at, pixels, out + at, SCALE_ANY, o->zero_point, 0);
+            STORE(p, sums, at, pixels, out + at, SCALE_ANY, NARROW_MOVED);
         }
     }
 }

@@ -6,11 +6,11 @@
 
 #include <stdint.h>
 
-#include "arenite_mve.h"
+#include "arenite_conv_2d_s8.h"
 
 #define ARENITE_MVE_TILE 3 /* pixels */
 /* Words of stack for entries, and for pixels that do not lie in memory as they are needed. */
-#define ARENITE_MVE_WORDS 129
+#define ARENITE_MVE_WORDS 112
 
 /* Bytes of windows that are one run and whose pixels stay in registers: of two or three pixels, and of one. */
 #define ARENITE_MVE_RESIDENT 64
@@ -44,22 +44,9 @@ typedef struct {
     arenite_mve_turn_t turn;
 } arenite_mve_product_t;
 
-/* How sums become bytes: requantised, moved to the zero point, clamped. */
-typedef struct {
-    const int32_t *bias; /* and multiplier, shift: as arenite_conv_2d_s8_mve.h says */
-    const int32_t *multiplier;
-    const int8_t *shift;
-    int32_t zero_point;
-    int32_t out_c;
-    int8_t limits[32]; /* 16 times act_min, 16 times act_max */
-    int16_t act_min;
-    int16_t act_max;
-    arenite_mve_mode_t mode;
-} arenite_mve_output_t;
-
-/* All channels of `pixels` pixels, which lie one behind the other in `out`. `is_resident`: windows are one run each, and
+/* All channels of `pixels` pixels of a layer (packed as arenite_conv_2d_s8_mve.h says), which lie one behind the other in `out`. `is_resident`: windows are one run each, and
  * no longer than ARENITE_MVE_RESIDENT or ARENITE_MVE_RESIDENT_ALONE allows. */
-void arenite_mve_tile(arenite_mve_product_t *product, const arenite_mve_output_t *o, int32_t is_resident,
+void arenite_mve_tile(arenite_mve_product_t *product, const arenite_conv_2d_s8_t *p, int32_t is_resident,
                       int32_t pixels, int8_t *out);
 
 #endif

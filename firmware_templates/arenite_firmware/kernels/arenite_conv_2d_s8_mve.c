@@ -17,7 +17,6 @@
 typedef struct {
     int32_t bytes;
     int32_t turns;
-    int32_t back;
     int32_t entry_words;
     arenite_mve_turn_t turn;
 } runs_t;
@@ -25,8 +24,7 @@ typedef struct {
 /* What holds for all windows of a layer. */
 typedef struct {
     int32_t window_bytes;
-    int32_t is_one_run; /* a row of a window */
-    int32_t is_long;    /* rows of a window are read as runs of their own */
+    int32_t is_by_rows; /* rows of a window are read as runs of their own */
     runs_t row;
 } shape_t;
 
@@ -36,13 +34,14 @@ typedef struct {
     int8_t *copies;
 } windows_t;
 
-#if ARENITE_MVE_WORDS < 5 * ARENITE_MVE_RUNS + 4 || 4 * (ARENITE_MVE_WORDS - 9) < ARENITE_MVE_COPY
+#if ARENITE_MVE_WORDS < 5 * ARENITE_MVE_RUNS + 4 || ARENITE_MVE_WORDS < 4 * ARENITE_MVE_WHOLE_RUNS + 4 ||    \
+    4 * (ARENITE_MVE_WORDS - 9) < ARENITE_MVE_COPY
 #error "Neither all runs nor a copy beside one run would find room."
 #endif
 
 static runs_t runs_of(int32_t bytes) {
     const uint32_t count = (uint32_t)bytes;
-    runs_t runs = {bytes, bytes, -bytes & 15, 5, ARENITE_MVE_BY_16};
+    runs_t runs = {bytes, bytes, 5, ARENITE_MVE_BY_16};
     if (count == 48) {
         runs.turn = ARENITE_MVE_ALL_48;
         runs.turns = 1;
@@ -74,13 +73,15 @@ static inline uint32_t *add_run(uint32_t *entry, const runs_t *runs, const int8_
     entry[2] = (uint32_t)(uintptr_t)z;
     if (runs->entry_words > 3) {
         entry[3] = (uint32_t)runs->turns;
-        entry[4] = (uint32_t)runs->back;
+        entry[4] = (uint32_t)(-runs->bytes & 15);
     }
     return entry + runs->entry_words;
 }
 
-/* How many bytes can be copied beside `runs` entries and the last one. */
-static inline int32_t room(int32_t runs) { return 4 * (ARENITE_MVE_WORDS - 4 - 5 * runs); }
+/* How many bytes can be copied beside `count` entries and the last one. */
+static inline int32_t room(int32_t count, int32_t entry_words) {
+    return 4 * (ARENITE_MVE_WORDS - 4 - entry_words * count);
+}
 
 /* `bytes` of that room. */
 static inline int8_t *take(windows_t *windows, int32_t bytes) {
@@ -90,8 +91,8 @@ static inline int8_t *take(windows_t *windows, int32_t bytes) {
 
 /* All channels of `pixels` pixels. The weights of a short window end with zeros up to a whole step, over which the last
  * run is not moved back. */
-static inline void run_tile(const arenite_conv_2d_s8_t *p, const arenite_mve_output_t *o, windows_t *windows,
-                            int32_t pixels, const shape_t *shape, int8_t *out) {
+static inline void run_tile(const arenite_conv_2d_s8_t *p, windows_t *windows, int32_t pixels,
+                            const shape_t *shape, int8_t *out) {
     const int32_t window_bytes = shape->window_bytes;
     arenite_mve_product_t *const product = &windows->product;
     uint32_t *const end = product->end;
@@ -106,7 +107,7 @@ static inline void run_tile(const arenite_conv_2d_s8_t *p, const arenite_mve_out
     end[0] = (uint32_t)(uintptr_t)product->entries;
     end[1] = (uint32_t)product->step;
     end[3] = product->turn == ARENITE_MVE_ALL_48 ? (uint32_t)product->more_runs : 0;
-    arenite_mve_tile(product, o, fits && product->bytes == window_bytes, pixels, out);
+    arenite_mve_tile(product, p, fits && product->bytes == window_bytes, pixels, out);
 }
 
 static int exist(const int8_t *const *rows, int32_t count) {
@@ -258,17 +259,17 @@ static __attribute__((noinline)) void by_taps(const arenite_conv_2d_s8_t *p, con
 }
 
 /* Find the windows of up to `pixels` pixels from input pixel `first` on; returns of how many. */
-static inline int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t *shape,
-                                   const int8_t *const *rows, int32_t have_rows, int32_t first,
-                                   int32_t pixels, windows_t *windows) {
-    for (int32_t n = pixels; n > 0 && shape->is_long && shape->is_one_run; n--) {
+static __attribute__((noinline)) int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t *shape,
+                                                      const int8_t *const *rows, int32_t have_rows,
+                                                      int32_t first, int32_t pixels, windows_t *windows) {
+    for (int32_t n = pixels; n > 0 && shape->is_by_rows; n--) {
         const int32_t length = (n - 1) * p->stride_w + p->kernel_w;
         const int inside = first >= 0 && first + length <= p->in_w;
         if (have_rows && inside) {
             in_place(p, rows, first, &shape->row, windows);
             return n;
         }
-        if ((inside ? 1 : p->kernel_h) * length * p->in_c <= room(p->kernel_h)) {
+        if ((inside ? 1 : p->kernel_h) * length * p->in_c <= room(p->kernel_h, shape->row.entry_words)) {
             by_rows(p, rows, first, length, inside, &shape->row, windows);
             return n;
         }
@@ -277,7 +278,7 @@ static inline int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t 
         by_taps(p, rows, first, windows);
         return pixels;
     }
-    const int32_t fit = room(1) / shape->window_bytes;
+    const int32_t fit = room(1, 5) / shape->window_bytes;
     pixels = fit < pixels ? fit : pixels;
     copied(p, rows, have_rows, first, pixels, windows);
     return pixels;
@@ -286,41 +287,26 @@ static inline int32_t find_windows(const arenite_conv_2d_s8_t *p, const shape_t 
 static void set_shape(const arenite_conv_2d_s8_t *p, shape_t *shape) {
     const int32_t span = p->kernel_w * p->in_c;
     shape->window_bytes = p->kernel_h * span;
-    shape->is_one_run = p->dilation_w == 1 || p->kernel_w == 1;
-    shape->is_long = p->kernel_h == 1 || span >= LONG_RUN || shape->window_bytes > ARENITE_MVE_COPY;
+    const int is_long = p->kernel_h == 1 || span >= LONG_RUN || shape->window_bytes > ARENITE_MVE_COPY;
+    shape->is_by_rows = is_long && (p->dilation_w == 1 || p->kernel_w == 1);
     shape->row = runs_of(span);
-}
-
-static void set_output(const arenite_conv_2d_s8_t *p, arenite_mve_output_t *o) {
-    o->bias = p->bias;
-    o->multiplier = p->multiplier;
-    o->shift = p->shift;
-    o->zero_point = p->out_zero_point;
-    o->out_c = p->out_c;
-    vst1q_s8(o->limits, vdupq_n_s8((int8_t)p->act_min));
-    vst1q_s8(o->limits + BLOCK, vdupq_n_s8((int8_t)p->act_max));
-    o->act_min = p->act_min;
-    o->act_max = p->act_max;
-    o->mode = (arenite_mve_mode_t)p->per_channel;
 }
 
 void arenite_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out, int32_t step,
                             int32_t *scratch) {
     const arenite_conv_2d_s8_t *p = (const arenite_conv_2d_s8_t *)params;
     const int32_t have_rows = exist(rows, p->kernel_h);
-    arenite_mve_output_t output;
     shape_t shape;
     windows_t windows;
     (void)step;
     (void)scratch;
-    set_output(p, &output);
     set_shape(p, &shape);
     for (int32_t x = 0, pixels; x < p->out_w; x += pixels) {
         const int32_t left = p->out_w - x; /* four are two and two, not three and one */
         pixels = left == 4 ? 2 : left < TILE ? left : TILE;
         const int32_t first = x * p->stride_w - p->pad_left;
         pixels = find_windows(p, &shape, rows, have_rows, first, pixels, &windows);
-        run_tile(p, &output, &windows, pixels, &shape, out);
+        run_tile(p, &windows, pixels, &shape, out);
         out += pixels * p->out_c;
     }
 }

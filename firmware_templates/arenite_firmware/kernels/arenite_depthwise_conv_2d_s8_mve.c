@@ -26,15 +26,15 @@ typedef struct {
     const int8_t *blocks;
     int32_t whole_blocks;
     int32_t pixels;
-    int32_t step;      /* bytes from the taps of one pixel to those of the next */
-    int8_t limits[48]; /* 8 times the zero point in 16 bits, 16 times act_min, 16 times act_max */
+    int32_t step;       /* bytes from the taps of one pixel to those of the next */
+    int32_t zero_point; /* of the output */
+    int8_t limits[32];  /* 16 times act_min, 16 times act_max */
 } fast_t;
 
 typedef struct {
     fast_t fast;
     int8_t *out;
     int32_t channels;
-    int32_t zero_point;
     int32_t is_clamped; /* to less than all bytes */
     arenite_mve_mode_t mode;
 } output_t;
@@ -91,12 +91,12 @@ typedef struct {
     "vqmovnb.s16 q0, q0\n\t"                                                                                 \
     "vqmovnt.s16 q0, q1\n\t"
 #define CLAMP                                                                                                \
-    "vldrb.8 q5, [r12, #80]\n\t"                                                                             \
-    "vldrb.8 q6, [r12, #96]\n\t"                                                                             \
+    "vldrb.8 q5, [r12, #68]\n\t"                                                                             \
+    "vldrb.8 q6, [r12, #84]\n\t"                                                                             \
     "vmax.s8 q0, q0, q5\n\t"                                                                                 \
     "vmin.s8 q0, q0, q6\n\t"
 #define WRITE "vstrb.8 q0, [r11], #16\n\t"
-#define BYTES NARROW "vldrb.8 q4, [r12, #64]\n\t" ADD_ZERO_POINT("q4") CLAMP WRITE
+#define BYTES NARROW "ldrsh r1, [r12, #64]\n\t" ADD_ZERO_POINT("r1") CLAMP WRITE
 #define MOVE(at)                                                                                             \
     "vldrw.u32 q0, [r12, #" at "]\n\t"                                                                       \
     "vadd.i32 q0, q0, r0\n\t"                                                                                \
@@ -105,7 +105,7 @@ typedef struct {
 /* The whole blocks of some pixels with 3x3 windows. `ties` decides how halves of negative values are rounded; `clamp` is
  * nothing where the narrowing does it. */
 #define PIXELS_3X3(name, ties, clamp)                                                                        \
-    static void name(fast_t *fast, int8_t *to) {                                                             \
+    static __attribute__((noinline)) void name(fast_t *fast, int8_t *to) {                                   \
         register fast_t *f __asm__("r12") = fast;                                                            \
         register int8_t *out __asm__("r11") = to;                                                            \
         __asm__ volatile("1:\n\t"                                                                            \
@@ -132,7 +132,7 @@ PIXELS_3X3(pixels_3x3_signed_whole, TIES_DOWN, )
 
 /* A whole block of a window of more than one tap, `at` channels behind the first. */
 #define BLOCK_OF_PAIRS(name, ties)                                                                           \
-    static void name(fast_t *fast, const taps_t *taps, int32_t at, int8_t *to) {                             \
+    static __attribute__((noinline)) void name(fast_t *fast, const taps_t *taps, int32_t at, int8_t *to) {   \
         register fast_t *f __asm__("r12") = fast;                                                            \
         register int8_t *out __asm__("r11") = to;                                                            \
         register const int8_t *const *x __asm__("r8") = taps->x;                                             \
@@ -158,7 +158,7 @@ BLOCK_OF_PAIRS(block_positive, TIES_UP)
 BLOCK_OF_PAIRS(block_signed, TIES_DOWN)
 
 /* A block of up to 16 channels of any window, `at` channels behind the first. */
-static void any_block(const taps_t *taps, const output_t *o, int32_t at) {
+static __attribute__((noinline)) void any_block(const taps_t *taps, const output_t *o, int32_t at) {
     const mve_pred16_t inside = vctp8q((uint32_t)(o->channels - at));
     const int8_t *w = o->fast.blocks + (ptrdiff_t)(at / BLOCK) * BLOCK_BYTES(taps->count);
     const int32_t *const bias = (const int32_t *)(const void *)w;
@@ -182,10 +182,10 @@ static void any_block(const taps_t *taps, const output_t *o, int32_t at) {
     }
     for (int i = 0; i < 4; i++, w += 20) {
         const int32x4_t multiplier = vld1q_s32((const int32_t *)(const void *)w);
-        sums[i] = arenite_mve_scale(sums[i], multiplier, vldrbq_s32(w + 16), o->zero_point);
+        sums[i] = arenite_mve_scale(sums[i], multiplier, vldrbq_s32(w + 16), o->fast.zero_point);
     }
     int8x16_t bytes = arenite_mve_narrow(sums[0], sums[1], sums[2], sums[3]);
-    bytes = vminq_s8(vmaxq_s8(bytes, vld1q_s8(o->fast.limits + 16)), vld1q_s8(o->fast.limits + 32));
+    bytes = vminq_s8(vmaxq_s8(bytes, vld1q_s8(o->fast.limits)), vld1q_s8(o->fast.limits + 16));
     vstrbq_p_s8(o->out + at, bytes, inside);
 }
 
@@ -229,8 +229,9 @@ static __attribute__((noinline)) void run_pixels(const taps_t *taps, output_t *o
 }
 
 /* The taps of the pixel that starts at input pixel `first`, as if nothing were outside. */
-static void list_taps(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
-                      const int8_t *outside, taps_t *taps) {
+static __attribute__((noinline)) void list_taps(const arenite_depthwise_conv_2d_s8_t *p,
+                                                const int8_t *const *rows, int32_t first,
+                                                const int8_t *outside, taps_t *taps) {
     const int32_t kernel_h = p->kernel_h, kernel_w = p->kernel_w, in_c = p->in_c;
     const int32_t distance = p->dilation_w * in_c;
     const int8_t **next = taps->x;
@@ -250,8 +251,10 @@ static void move_taps(taps_t *taps, int32_t bytes) {
 }
 
 /* The same taps, those outside the input replaced. */
-static void replace_outside(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
-                            const int8_t *outside, const taps_t *taps, taps_t *replaced) {
+static __attribute__((noinline)) void replace_outside(const arenite_depthwise_conv_2d_s8_t *p,
+                                                      const int8_t *const *rows, int32_t first,
+                                                      const int8_t *outside, const taps_t *taps,
+                                                      taps_t *replaced) {
     const int32_t kernel_w = p->kernel_w, count = taps->count;
     replaced->count = count;
     for (int32_t i = 0; i < count; i += 4) {
@@ -283,12 +286,11 @@ static void set_output(const arenite_depthwise_conv_2d_s8_t *p, int8_t *out, out
     o->fast.blocks = p->weights;
     o->out = out;
     o->channels = p->in_c;
-    o->zero_point = p->out_zero_point;
+    o->fast.zero_point = p->out_zero_point;
     o->is_clamped = p->act_min > INT8_MIN || p->act_max < INT8_MAX;
     o->mode = (arenite_mve_mode_t)p->per_channel;
-    vstrhq_s16((int16_t *)(void *)o->fast.limits, vdupq_n_s16(p->out_zero_point));
-    vst1q_s8(o->fast.limits + 16, vdupq_n_s8((int8_t)p->act_min));
-    vst1q_s8(o->fast.limits + 32, vdupq_n_s8((int8_t)p->act_max));
+    vst1q_s8(o->fast.limits, vdupq_n_s8((int8_t)p->act_min));
+    vst1q_s8(o->fast.limits + 16, vdupq_n_s8((int8_t)p->act_max));
 }
 
 void arenite_depthwise_conv_2d_s8_mve(const void *params, const int8_t *const *rows, int8_t *out,
