@@ -12,8 +12,13 @@ __all__ = ["DRIVERS", "Flashing", "PAYLOAD_AT", "UpdateSlots", "read_flashing", 
 _METHODS = ("esptool", "stm32loader", "uf2", "command")
 PAYLOAD_AT = 1024
 """From a slot's start to its payload: UPDATE_PAYLOAD_AT of update.h."""
-DRIVERS = {"memory": "flash_memory.c", "nrf": "flash_nrf.c", "stm32-f4-f7": "flash_stm32_f4_f7.c"}
-"""Flash drivers, and the file of each."""
+DRIVERS = {
+    "memory": ("flash_memory.c",),
+    "nrf": ("flash_nrf.c",),
+    "stm32-f4-f7": ("flash_stm32_f4_f7.c", "flash_stm32.h"),
+    "stm32-pages": ("flash_stm32_pages.c", "flash_stm32.h"),
+}
+"""Flash drivers: the source of each, and what it includes."""
 _FAMILIES = ("F0", "F1", "F3", "F4", "F7", "G0", "H7", "L0", "L4", "WL")
 
 

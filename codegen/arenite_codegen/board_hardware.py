@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from arenite_codegen.board_table import Table
 
-__all__ = ["BOOTS", "FAMILIES", "Family", "Hardware", "read_hardware"]
+__all__ = ["BOOTS", "BOOT_HEADER_BYTES", "FAMILIES", "Family", "Hardware", "read_hardware"]
 
 _STM32_UART = ("uart_enable", "uart_enable_bit", "uart_function")
 _QSPI = ("qspi_divider", "qspi_dual", "qspi_size_bits", "qspi_address_bytes")
@@ -97,6 +97,8 @@ BOOTS: Mapping[str, str] = {
     "rp2350-riscv": "boot_rp2350_riscv.S",
     "imxrt1062": "boot_imxrt1062.c",
 }
+# Flash that lies before the code for its sake, where that is more than a few words.
+BOOT_HEADER_BYTES: Mapping[str | None, int] = {"imxrt1062": 0x2000}
 
 
 @dataclass(frozen=True)

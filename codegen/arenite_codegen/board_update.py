@@ -95,7 +95,7 @@ def copy_update(slotted: Slotted, bundle_dir: Path) -> list[str]:
     folder.mkdir()
     driver = DRIVERS[slotted.update.driver]
     own = _MODEL_FILES if slotted.models else ()
-    for name in (*_SOURCES, *_HEADERS, *own, driver, *([_LOADER] if slotted.slot is not None else [])):
+    for name in (*_SOURCES, *_HEADERS, *own, *driver, *([_LOADER] if slotted.slot is not None else [])):
         shutil.copyfile(templates / name, folder / name)
     context = {"board": slotted.whole, "key": list(slotted.key), "slot": slotted.slot, "models": slotted.models}
     _write(folder / "update_config.h", render("update_config.h.j2", context, templates))
@@ -104,7 +104,7 @@ def copy_update(slotted: Slotted, bundle_dir: Path) -> list[str]:
         region = replace(whole.flash, length=_end_before_slots(whole, slotted.update) - whole.flash.origin)
         script = render("link.ld.j2", {"board": _with_flash(whole, region)}, firmware_folder("startup"))
         _write(bundle_dir / LOADER_SCRIPT, script)
-    names = (*_SOURCES, driver, *(name for name in own if name == "model_slot.c"))
+    names = (*_SOURCES, driver[0], *(name for name in own if name == "model_slot.c"))
     return [f"update/{name}" for name in sorted(names)]
 
 

@@ -89,12 +89,15 @@ FORMATS: Mapping[str, _Format] = {
         "Zephyr module",
         "Name its path in `ZEPHYR_EXTRA_MODULES` or in `west.yml`, and set `CONFIG_{NAME}=y`.",
         {
+            "west.yml": "zephyr/west.yml.j2",
             "zephyr/module.yml": "zephyr/module.yml.j2",
             "CMakeLists.txt": "zephyr/CMakeLists.txt.j2",
             "Kconfig": "zephyr/Kconfig.j2",
             "samples/basic/CMakeLists.txt": "zephyr/sample_CMakeLists.txt.j2",
             "samples/basic/prj.conf": "zephyr/prj.conf.j2",
             "samples/basic/sample.yaml": "zephyr/sample.yaml.j2",
+            "samples/basic/dtcm.overlay": "zephyr/dtcm.overlay.j2",
+            "samples/basic/dtcm.conf": "zephyr/dtcm.conf.j2",
             "samples/basic/src/main.c": "zephyr/main.c.j2",
             "samples/basic/src/example.c": _EXAMPLE,
         },
@@ -184,8 +187,8 @@ def _context(
     name = component_name(model["name"])
     inputs, outputs = ([_io(io) for io in model[side]] for side in ("inputs", "outputs"))
     arena = [_buffer(row) for row in manifest["regions"] if row["holds"] == "arena"]
-    if len(arena) == 1:
-        arena[0]["macro"] = "ARENA"
+    if len(arena) == 1:  # where it goes is then a matter of configuration
+        arena[0] |= {"macro": "ARENA", "in_psram": False}
     states = [_buffer(row) for row in manifest["regions"] if row["holds"] == "state"]
     labels = [list(output.labels or ()) for output in contract.outputs] if contract is not None else []
     rows = model["layers"][0]["rows"] if model["row_fed"] else 0
@@ -225,7 +228,13 @@ def _context(
 def _buffer(row: Mapping[str, Any]) -> dict[str, Any]:
     """A piece of RAM that the component holds: a part of the arena, or the states."""
     variable = re.sub(r"\W", "_", f"{row['holds']}_{row['name']}").lower()
-    return {"name": row["name"], "bytes": row["bytes"], "macro": variable.upper(), "variable": variable}
+    return {
+        "name": row["name"],
+        "bytes": row["bytes"],
+        "macro": variable.upper(),
+        "variable": variable,
+        "in_psram": row["name"] == "psram",
+    }
 
 
 def _io(io: Mapping[str, Any]) -> dict[str, Any]:

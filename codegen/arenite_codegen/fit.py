@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arenite.errors import DoesNotFitError
+from arenite_codegen.board_hardware import BOOT_HEADER_BYTES
 from arenite_codegen.boards import Board, MemoryRegion
 from arenite_codegen.regions import Memory, Region
 
@@ -118,7 +119,8 @@ def _code_bytes(board: Board, region: MemoryRegion, table_bytes: int) -> int:
     are counted."""
     if region != board.flash:
         return 0
-    return CODE_BYTES + (table_bytes if len(board.flashes) > 1 else 0)
+    header = BOOT_HEADER_BYTES.get(board.hardware.boot, 0)
+    return CODE_BYTES + header + (table_bytes if len(board.flashes) > 1 else 0)
 
 
 def check_fit(

@@ -146,8 +146,8 @@ def _touches(network: Network, plan: Plan, layer: Layer, steps: int) -> dict[str
 
 
 def _region_of(plan: Plan, value: int) -> str:
-    region: int = plan.row_regions[value] if value in plan.rows else plan.values[value].region
-    return plan.regions[region].name
+    region = plan.row_regions[value] if value in plan.rows else plan.values.get(value, Place(0, 0)).region
+    return plan.regions[int(region)].name
 
 
 def region_rows(regions: Sequence[Region]) -> list[dict[str, Any]]:

@@ -134,11 +134,14 @@ class MemoryTables:
     def _output(self, index: int) -> int:
         value = self._network.values[index]
         scattered = index in self._plan.rows
-        place = self.rows.first[index] if scattered else self._plan.values[index]
-        ring_rows = 0 if scattered else self._schedule.ring_rows[index]
+        place, ring_rows = (self.rows.first[index], 0) if scattered else self._ring(index)
         return _entry(
             self.values, ValueEntry(place_word(place), value.row_bytes, value.item_bytes, value.rows, ring_rows)
         )
+
+    def _ring(self, index: int) -> tuple[Place, int]:
+        """Where a value lies and its rows there. One that no window reaches is never made and lies nowhere."""
+        return self._plan.values.get(index, Place(0, 0)), self._schedule.ring_rows.get(index, 1)
 
     def _read(self, read: Read) -> tuple[int, int]:
         """The entries of the value and of the window."""
@@ -150,8 +153,8 @@ class MemoryTables:
         else:
             # A value that is divided otherwise than its producer does lies in memory as a whole: its ring is all of it.
             own = (read.rows, read.row_bytes) == (value.rows, value.row_bytes)
-            place = self._plan.values[read.value]
-            ring_rows = self._schedule.ring_rows[read.value] if own else read.rows
+            place, ring_rows = self._ring(read.value)
+            ring_rows = ring_rows if own else read.rows
         entry = ValueEntry(place_word(place), read.row_bytes, value.item_bytes, read.rows, ring_rows)
         return _entry(self.values, entry), _entry(self.windows, _window(read))
 

@@ -13,7 +13,7 @@ from arenite.device import open_device
 from arenite.device.emulators import EmulatedBoard
 from arenite.device.updating import read_state, send_image
 from arenite_codegen.boards import list_boards, load_board
-from support.flash_controllers import FlashController, Nvmc, Stm32F4
+from support.flash_controllers import FlashController, Nvmc, Stm32F4, Stm32L4
 from support.update_factory import FirmwareFactory, answers, update_table
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
@@ -34,6 +34,12 @@ CASES: dict[str, tuple[str, str, Make, list[int]]] = {
         Stm32F4,
         [0x08080000, 0x080C0000],
     ),
+    "stm32-pages": (
+        "qemu-netduinoplus2",
+        update_table((0x08008000, 0x08020000), 0x18000, 2048, 8, "stm32-pages"),
+        Stm32L4,
+        [0x08020000, 0x08020000 + 0x17800, *range(0x08020800, 0x08026000, 2048)],
+    ),
 }
 
 
@@ -51,7 +57,8 @@ def test_firmware_is_updated_through_the_chip_s_flash_controller(driver: str, tm
         payload = len(image) - 256
         last = sectors[0] + 1024 + payload
         assert controller.erased == [at for at in sectors if at < last or at == sectors[1]]
-        assert controller.words == 64 + -(-payload // 4) + 1  # header, payload, the mark `tried`
+        unit = controller.UNIT_BYTES
+        assert 4 * controller.words == 256 + -(-payload // unit) * unit + unit  # header, payload, the mark `tried`
         device.reboot()
         assert read_state(device).rolled_back
         assert answers(device, factory.bundles[0])

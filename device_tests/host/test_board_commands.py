@@ -165,6 +165,15 @@ def test_energy_is_the_latency_times_what_the_board_file_says(model: Path) -> No
     assert (unknown.energy_mj, unknown.power_source) == (None, "")
 
 
+def test_the_header_of_a_boot_rom_counts_as_code(model: Path) -> None:
+    teensy = load_board("teensy41")
+    code = replace(teensy.flash, length=33 << 10)
+    small = replace(teensy, memory=(code, *teensy.rams))
+    (found,) = fit_boards(model, [small])
+    (short,) = found.missing
+    assert short.missing_bytes == found.weights_bytes + (32 << 10) + 0x2000 - (33 << 10)
+
+
 def test_what_is_short_is_as_short_as_bundle_says(model: Path, tmp_path: Path) -> None:
     arena = bundle(model, "nrf52840dk", tmp_path / "b").arena_bytes
     for ram, flash in ((1024 + arena - 1, 1 << 20), (1 << 16, 33_000), (1024 + arena, 1 << 20)):

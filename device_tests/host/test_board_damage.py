@@ -26,13 +26,20 @@ else:
 
 # What a board may leave out, wherever it stands.
 OPTIONAL = {
-    *("watchdog", "marker", "unique_id", "power", "hardware", "flash", "update", "emulators", "qemu", "unicorn"),
+    *("watchdog", "reset_cause", "marker", "unique_id", "power", "hardware", "flash", "update"),
+    *("emulators", "qemu", "unicorn"),
     *("word_cycles", "baud", "irq", "plic_base", "clock_hz", "tx_pin", "rx_pin", "base", "offset"),
     *("interrupts", "boot", "qspi_pins", "emulated_by", "family", "arguments"),
     *("caches", "marker_pin", "tick_enable_base", "qspi_divider", "qspi_dual", "qspi_size_bits", "qspi_address_bytes"),
 }
 # Of those, what only some places may leave out.
 NEEDED = {"clock_hz", "unique_id.base", "flash.family", "update.driver"}
+# What is there without them tells that they are not.
+TOLD_BY = {
+    "hardware.family": "hardware.settings",
+    "update.slots": "update.slot",
+    "update.model_slots": "update.model_slot",
+}
 Steps = tuple[str | int, ...]
 
 
@@ -94,8 +101,7 @@ def test_a_field_that_is_gone_is_named(name: str) -> None:
             read(changed(values, steps))
         except UsageError as error:
             refused += 1
-            # The settings that are there tell of a family that is not.
-            named = "hardware.settings" if steps[-1] == "family" and steps[0] == "hardware" else written(steps)
+            named = TOLD_BY.get(written(steps), written(steps))
             assert f"field `{named}" in error.what, f"{name} without {written(steps)}: {error.what}"
         else:
             assert steps[-1] in OPTIONAL and written(steps) not in NEEDED, f"{name} loads without {written(steps)}"

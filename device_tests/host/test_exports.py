@@ -316,6 +316,56 @@ def test_a_zephyr_module_names_files_that_exist(colours: Exported) -> None:
         assert list((root / sample).rglob("sample.yaml"))
 
 
+def test_west_accepts_the_workspace(colours: Exported) -> None:
+    manifest = pytest.importorskip("west.manifest", reason="west is not installed")
+    text = (colours.folder / "exports" / "zephyr" / "west.yml").read_text()
+    read = manifest.validate(text)["manifest"]
+    assert read["self"]["path"] == "colours_v2"
+    assert [project["name"] for project in read["projects"]] == ["zephyr"]
+
+
+@pytest.mark.parametrize(
+    ("form", "root", "option"),
+    [
+        ("esp-idf", "config SPIRAM_ALLOW_BSS_SEG_EXTERNAL_MEMORY\n    def_bool y\n", "COLOURS_V2_ARENA_IN_PSRAM"),
+        ("zephyr", "dt_chosen_enabled = $(if-dtcm,$(1))\nif-dtcm = y\n", "COLOURS_V2_RAM_IN_DTCM"),
+    ],
+)
+def test_kconfig_s_own_library_reads_the_options(
+    colours: Exported, tmp_path: Path, form: str, root: str, option: str
+) -> None:
+    kconfiglib = pytest.importorskip("kconfiglib", reason="kconfiglib is not installed")
+    path = tmp_path / "Kconfig"
+    path.write_text(f'{root}source "{colours.folder}/exports/{form}/Kconfig"\n')
+    read = kconfiglib.Kconfig(str(path), warn_to_stderr=False)
+    assert not read.warnings
+    if form == "zephyr":
+        read.syms["COLOURS_V2"].set_value("y")
+    assert read.syms[option].visibility, "its menu never shows it"
+    assert read.syms[option].str_value == "n"
+
+
+@pytest.mark.parametrize(
+    ("board", "defines", "section"),
+    [
+        ("esp32c3", ["-DESP_PLATFORM"], ".bss"),
+        ("esp32s3", ["-DESP_PLATFORM", "-DCONFIG_COLOURS_ARENA_IN_PSRAM=1"], ".ext_ram.bss"),
+        ("rpi-pico", ["-DCONFIG_COLOURS_RAM_IN_DTCM=1"], ".dtcm_bss"),
+    ],
+)
+def test_the_arena_lies_where_the_configuration_says(
+    tmp_path: Path, board: str, defines: list[str], section: str
+) -> None:
+    (tmp_path / "colours.tflite").write_bytes(colour_model(8))
+    bundle(tmp_path / "colours.tflite", board, tmp_path / "b", exports=["make"], vectors=0)
+    root = tmp_path / "b" / "exports" / "make"
+    includes = [f"-I{folder}" for folder in (root / "include", root / "src", SUPPORT / "export_stubs")]
+    call(CC, "-std=c99", *STRICT, *defines, *includes, "-c", root / "src" / "colours.c", "-o", tmp_path / "x.o")
+    symbols = call("objdump", "-t", tmp_path / "x.o").stdout.decode().splitlines()
+    (arena,) = (line.split() for line in symbols if line.split()[-1:] and line.split()[-1].startswith("arena_"))
+    assert section in arena
+
+
 # What is refused
 
 

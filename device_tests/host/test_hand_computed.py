@@ -126,6 +126,34 @@ def test_dilation_2_on_ones(prove: Prove) -> None:
     prove(model, [np.full((1, 1, 8, 1), -4, np.int8)], DILATED)
 
 
+def test_a_dilation_beyond_all_rows(prove: Prove) -> None:
+    """Two taps three apart over two rows: the upper one lies above the first row, then the lower one below the last."""
+    values = np.array([5, 7], np.int8).reshape(1, 2, 1, 1)
+    weights = np.array([2, 3], np.int8).reshape(1, 2, 1, 1)
+    model = conv((1, 2, 1, 1), weights, (1, 2, 1, 1), point=0, dilation=3)
+    # SAME pads one row before and two behind: rows -1 and 2, then 0 and 3.
+    prove(model, [values], np.array([0, 2 * 5], np.int8).reshape(1, 2, 1, 1))
+
+
+def test_what_no_window_reaches_needs_no_memory(compiler: HostCompiler, prebuilt: list[Path]) -> None:
+    """A window so dilated that it steps over the whole picture: the layer before it never runs."""
+    builder = ModelBuilder()
+    x, middle = (
+        builder.tensor(n, (1, 2, 1, 1), "int8", scales=[s], zero_points=[0]) for n, s in (("x", 1.0), ("m", 2.0))
+    )
+    w = builder.tensor("w", (1, 2, 1, 1), "int8", **UNIT, data=np.ones((1, 2, 1, 1), np.int8))
+    b = builder.tensor("b", (1,), "int32", **UNIT, data=np.array([6], np.int32))
+    y = builder.tensor("y", (1, 2, 1, 1), "int8", scales=[2.0], zero_points=[0])
+    steps = {"strideH": 1, "strideW": 1, "dilationHFactor": 97, "dilationWFactor": 1}
+    builder.operator("QUANTIZE", [x], [middle], version=2, options="QuantizeOptions")
+    builder.operator("CONV_2D", [middle, w, b], [y], options="Conv2DOptions", padding=PADDINGS["SAME"], **steps)
+    model, values = builder.finish([x], [y]), np.full((1, 2, 1, 1), 100, np.int8)
+    wanted = TflmModel(model).run([values])
+    assert wanted[0].ravel().tolist() == [6, 6]
+    with GraphBatch([model], compiler, prebuilt) as batch:
+        assert batch.run(0, [values], wanted, offset=0, mode=0)[0].tobytes() == wanted[0].tobytes()
+
+
 def test_dilation_2_spelt_as_a_batch_of_phases(prove: Prove) -> None:
     """The same as SPACE_TO_BATCH_ND, CONV_2D and BATCH_TO_SPACE_ND: one convolution, nothing else."""
     builder, grid = ModelBuilder(), {"scales": [1.0], "zero_points": [-5]}

@@ -220,7 +220,22 @@ def _offset(register: ElementTree.Element) -> int:
     return int(register.findtext("addressOffset", "0"), 0)
 
 
-@pytest.mark.parametrize(("name", "file"), [("nrf52840dk", "nrf52840.svd"), ("microbit-v2", "nrf52833.svd")])
+def test_both_kinds_of_core_of_an_rp2350_see_the_same_chip() -> None:
+    arm, riscv = load_board("rpi-pico2"), load_board("rpi-pico2-riscv")
+    assert arm.memory == riscv.memory
+    assert arm.hardware.settings == riscv.hardware.settings
+    assert (arm.marker, arm.clock_hz, arm.hardware.chip) == (riscv.marker, riscv.clock_hz, riscv.hardware.chip)
+    assert (arm.uart.base, arm.uart.tx_pin, arm.uart.rx_pin) == (riscv.uart.base, riscv.uart.tx_pin, riscv.uart.rx_pin)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("nrf52840dk", "nrf52840.svd"),
+        ("arduino-nano-33-ble-sense", "nrf52840.svd"),
+        ("microbit-v2", "nrf52833.svd"),
+    ],
+)
 def test_nordic_registers_are_those_of_the_svd(name: str, file: str) -> None:
     board, chip = load_board(name), svd(file)
     base, irqs, registers = chip["UART0"]
@@ -228,7 +243,7 @@ def test_nordic_registers_are_those_of_the_svd(name: str, file: str) -> None:
     offsets = {"TASKS_STARTRX": 0x000, "EVENTS_RXDRDY": 0x108, "EVENTS_TXDRDY": 0x11C, "INTENSET": 0x304}
     offsets |= {"ENABLE": 0x500, "RXD": 0x518, "TXD": 0x51C, "BAUDRATE": 0x524, "CONFIG": 0x56C}
     assert {key: _offset(registers[key]) for key in offsets} == offsets
-    port, bit = {"nrf52840dk": ("P1", 3), "microbit-v2": ("P0", 2)}[name]
+    port, bit = {"nrf52840dk": ("P1", 3), "microbit-v2": ("P0", 2), "arduino-nano-33-ble-sense": ("P1", 11)}[name]
     pins = {key: chip[port][0] + _offset(chip[port][2][key]) for key in ("DIRSET", "OUTSET", "OUTCLR")}
     assert board.marker is not None and board.unique_id is not None
     assert (*board.marker.setup, *board.marker.on, *board.marker.off) == tuple((at, 1 << bit) for at in pins.values())
@@ -289,7 +304,7 @@ def _numbers_of_driver(name: str) -> dict[str, int]:
     from arenite_codegen.board_flash import DRIVERS
     from arenite_codegen.board_support import firmware_folder
 
-    text = (firmware_folder("update") / DRIVERS[name]).read_text("utf-8")
+    text = "".join((firmware_folder("update") / file).read_text("utf-8") for file in DRIVERS[name])
     found = re.findall(r"#define (\w+) \(?([0-9][0-9xXa-fA-F]*)u?(?: << ([0-9]+)\))?(?:\s|$)", text)
     numbers = {key: int(value, 0) << int(shift or "0") for key, value, shift in found}
     return numbers | {key: int(value, 0) for key, value in re.findall(r"(\w+) = (0x[0-9a-fA-F]+|\d+)[,\s}]", text)}
@@ -314,7 +329,23 @@ def test_the_flash_driver_of_stm32f4_has_the_registers_of_the_svd() -> None:
     assert (ours["START"], ours["LOCK"]) == (_mask(control, "STRT"), _mask(control, "LOCK"))
     assert 31 << ours["SECTOR_SHIFT"] == _mask(control, "SNB")
     assert ours["WORDS"] == _mask(control, "PSIZE") // 3 * 2  # 0 bytes, 1 half-words, 2 words
-    assert (ours["CACHES_ON"], ours["CACHES_RESET"]) == (_mask(access, "ICEN", "DCEN"), _mask(access, "ICRST", "DCRST"))
+    assert ours["CACHES_ON"] == _mask(access, "ICEN", "DCEN")
+    assert ours["CACHES_ON"] << ours["RESET_ABOVE_ON_SHIFT"] == _mask(access, "ICRST", "DCRST")
+
+
+def test_the_flash_driver_of_stm32_with_pages_has_the_registers_of_the_svd() -> None:
+    ours, (base, _, registers) = _numbers_of_driver("stm32-pages"), svd("STM32L4x2.svd")["FLASH"]
+    assert ours["FLASH"] == base
+    for key in ("ACR", "KEYR", "SR", "CR"):
+        assert ours[key] == _offset(registers[key])
+    status, control, access = registers["SR"], registers["CR"], registers["ACR"]
+    assert ours["BUSY"] & ~(1 << 18) == _mask(status, "BSY")  # bit 18 is a G0's, which has no SVD here
+    errors = ("OPERR", "PROGERR", "WRPERR", "PGAERR", "SIZERR", "PGSERR", "MISERR", "FASTERR")
+    assert ours["ERRORS"] == _mask(status, *errors)
+    assert (ours["PROGRAM"], ours["ERASE_PAGE"]) == (_mask(control, "PG"), _mask(control, "PER"))
+    assert (ours["START"], ours["LOCK"]) == (_mask(control, "START"), _mask(control, "LOCK"))
+    assert 255 << ours["PAGE_SHIFT"] == _mask(control, "PNB")
+    assert ours["CACHES_ON"] << ours["RESET_ABOVE_ON_SHIFT"] == _mask(access, "ICRST", "DCRST")
 
 
 RESET_CAUSES = {

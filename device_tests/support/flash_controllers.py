@@ -11,7 +11,7 @@ from typing import Any
 
 from arenite.device.emulators import EmulatedBoard
 
-__all__ = ["FlashController", "Nvmc", "Stm32F4"]
+__all__ = ["FlashController", "Nvmc", "Stm32F4", "Stm32L4"]
 
 _PAGE = 4096
 _BUSY_POLLS = 3  # how often a controller says that it is busy, after each operation
@@ -27,6 +27,7 @@ class FlashController:
     """
 
     BASE = 0
+    UNIT_BYTES = _WORD  # that are written at once
 
     def __init__(self, board: EmulatedBoard, flash: tuple[int, int]) -> None:
         self.engine: Any = board._engine  # type: ignore[attr-defined]
@@ -35,6 +36,7 @@ class FlashController:
         self.erased: list[int] = []
         self.words = 0
         self._busy = 0
+        self._next: int | None = None  # where the rest of a unit must follow
         page = self.BASE - self.BASE % _PAGE
         into = self.BASE - page
         self.engine.mmio_map(
@@ -84,7 +86,11 @@ class FlashController:
             self.faults.append(f"{size} bytes at once at {address:#x}")
         if bytes(engine.mem_read(address, _WORD)) != b"\xff" * _WORD:
             self.faults.append(f"the word at {address:#x} is not erased")
-        self.begin()
+        if self._next not in (None, address) or (self._next is None and address % self.UNIT_BYTES):
+            self.faults.append(f"{address:#x} is not where the unit goes on")
+        self._next = address + _WORD if (address + _WORD) % self.UNIT_BYTES else None
+        if self._next is None:
+            self.begin()
         self.words += 1
 
 
@@ -118,36 +124,42 @@ class Nvmc(FlashController):
         return self._config == 1
 
 
-class Stm32F4(FlashController):
-    """That of an STM32F405 (RM0090, 3.9), with its twelve sectors."""
+class _Stm32(FlashController):
+    """What ST's controllers share: keys, lock, a sector's number in the command, caches that are emptied while off."""
 
-    BASE = 0x40023C00
-    SECTORS = (*(0x4000,) * 4, 0x10000, *(0x20000,) * 7)
+    KEYR, SR, CR = 0x00, 0x00, 0x00
+    ERASED_BITS = 0  # of the number of a sector
+    WRITES = 1  # of the control register while the flash is written
     _KEYS = (0x45670123, 0xCDEF89AB)
     _LOCK, _START, _PROGRAM, _ERASE = 1 << 31, 1 << 16, 1, 2
 
     def __init__(self, board: EmulatedBoard, flash: tuple[int, int]) -> None:
         self._control, self._access, self._keys = self._LOCK, 0x705, 0
-        self._was_reset = False
         super().__init__(board, flash)
+
+    def sector(self, number: int) -> tuple[int, int] | None:
+        """Place in the flash and bytes of a sector."""
+        raise NotImplementedError
 
     def read(self, offset: int) -> int:
         """ACR, SR, CR."""
-        return {0x00: self._access, 0x0C: int(self.is_busy()) << 16, 0x10: self._control}.get(offset, 0)
+        if offset == self.SR:
+            return int(self.is_busy()) << 16
+        return {0x00: self._access, self.CR: self._control}.get(offset, 0)
 
     def write(self, offset: int, value: int) -> None:
         """KEYR, SR, CR, ACR."""
-        if offset == 0x04:
+        if offset == self.KEYR:
             right = self._keys < 2 and value == self._KEYS[self._keys]
             self._keys = self._keys + 1 if right else 0
             if self._keys == 2:
                 self._control, self._keys = self._control & ~self._LOCK, 0
-        elif offset == 0x10:
+        elif offset == self.CR:
             self._write_control(value)
         elif offset == 0x00:
             if value & 0x1800 and value & 0x600:
                 self.faults.append("the caches were reset while they were on")
-            self._access = value
+            self._access = value & ~0x1800
 
     def _write_control(self, value: int) -> None:
         if self._control & self._LOCK:
@@ -155,12 +167,40 @@ class Stm32F4(FlashController):
             return
         self._control = value & ~self._START
         if value & self._START:
-            sector = value >> 3 & 15
-            if value & (self._PROGRAM | self._ERASE) != self._ERASE or sector >= len(self.SECTORS):
+            found = self.sector(value >> 3 & self.ERASED_BITS)
+            if value & (self._PROGRAM | self._ERASE) != self._ERASE or found is None:
                 self.faults.append(f"an erase with {value:#x}")
                 return
-            self.erase(self.flash[0] + sum(self.SECTORS[:sector]), self.SECTORS[sector])
+            self.erase(self.flash[0] + found[0], found[1])
 
     def writable(self) -> bool:
-        """PG, 32 bits at once, unlocked."""
-        return self._control & (self._LOCK | 0x303) == 0x201
+        """Unlocked, and told to write."""
+        return self._control & ~(self.ERASED_BITS << 3) == self.WRITES
+
+
+class Stm32F4(_Stm32):
+    """That of an STM32F405 (RM0090, 3.9), with its twelve sectors; 32 bits at once."""
+
+    BASE = 0x40023C00
+    KEYR, SR, CR = 0x04, 0x0C, 0x10
+    ERASED_BITS, WRITES = 15, 0x201
+    SECTORS = (*(0x4000,) * 4, 0x10000, *(0x20000,) * 7)
+
+    def sector(self, number: int) -> tuple[int, int] | None:
+        """Of four sizes."""
+        if number >= len(self.SECTORS):
+            return None
+        return sum(self.SECTORS[:number]), self.SECTORS[number]
+
+
+class Stm32L4(_Stm32):
+    """That of an STM32L43x (RM0394, 3.7), as an STM32G0 has it too: pages of 2 KB, double words."""
+
+    BASE = 0x40022000
+    UNIT_BYTES = 8
+    KEYR, SR, CR = 0x08, 0x10, 0x14
+    ERASED_BITS, WRITES = 255, 1
+
+    def sector(self, number: int) -> tuple[int, int] | None:
+        """A page."""
+        return number * 2048, 2048

@@ -20,7 +20,7 @@ from arenite.coreml_package import PRECISIONS, content_digest, read_package
 from arenite.errors import CheckFailedError, ContractError, MissingToolError, ModelError, OutputError, UsageError
 from arenite.progress import Progress
 from arenite.tflite_graph import Graph, Tensor
-from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples, spread
+from arenite_converters.calibration import CalibrationSource, SampleSet, halves, read_samples, spread
 from arenite_converters.checks import refuse_wrong_meaning
 from arenite_converters.coreml.checking import (
     CONTENT_METADATA,
@@ -32,7 +32,7 @@ from arenite_converters.coreml.checking import (
     source_inputs,
 )
 from arenite_converters.coreml.compress import compressed, layer_values
-from arenite_converters.coreml.input_statistics import gather_statistics
+from arenite_converters.coreml.input_statistics import InputStatistics, gather_statistics
 from arenite_converters.coreml.mac import write_mac_folder
 from arenite_converters.coreml.program import Program, Reference
 from arenite_converters.coreml.report import UNKNOWN_OFF_A_MAC, CoreMlCheck, CoreMlReport
@@ -48,8 +48,8 @@ __all__ = ["convert_coreml"]
 
 Array = npt.NDArray[Any]
 _STATISTICS_SAMPLES, _TRIAL_SAMPLES = 64, 24
-# Shares of layers that may read float16 in `w8a8`, the noisiest inputs first, until calibration shows this much more
-# than the check asks for: other pictures are noisier.
+# Shares of layers that may read float16 in `w8a8`, the noisiest inputs first, until the calibration samples that the
+# ranges are not of show this much more than the check asks for: other pictures are noisier.
 _KEPT_SHARES, _MARGIN_DB, _MARGIN_TOP1 = (0.0, 0.25, 0.5), 2.0, 0.03
 _FORM_ONLY = ("cast", "identity", "reshape", "squeeze", "expand_dims")
 
@@ -221,26 +221,39 @@ class _Job:
 
     def compress(self) -> None:
         """The program in the precision that was asked for, stamped and saved."""
-        chosen = spread(self.calibration, _STATISTICS_SAMPLES)
+        if self.precision == "w8a8":
+            self._choose_kept_float()
+        self.statistics = self._statistics_of(self.calibration)
+        self._save_compressed(self.statistics)
+
+    def _choose_kept_float(self) -> None:
+        """As few layers as suffice, by what one half of the samples makes of the other."""
+        tried, compared = halves(self.calibration)
+        statistics = self._statistics_of(tried)
+        noisy = sorted(statistics, key=lambda layer: -statistics[layer].noise())
+        for share in _KEPT_SHARES:
+            self.kept_float = tuple(noisy[: round(share * len(noisy))])
+            if share == _KEPT_SHARES[-1]:
+                break
+            self._save_compressed(statistics)
+            if self._is_good(spread(compared or tried, _TRIAL_SAMPLES)):
+                break
+
+    def _statistics_of(self, samples: Sequence[Array]) -> dict[str, InputStatistics]:
+        chosen = spread(samples, _STATISTICS_SAMPLES)
         with self.progress.step("gather ranges", len(chosen)) as step:
             moments = self.precision in ("w8", "w8a8")
-            self.statistics = gather_statistics(self.runner.executor, self._counted(chosen, step), moments)
-        for share in _KEPT_SHARES if self.precision == "w8a8" else (0.0,):
-            noisy = sorted(self.statistics, key=lambda layer: -self.statistics[layer].noise())
-            self.kept_float = tuple(noisy[: round(share * len(noisy))])
-            self._save_compressed()
-            if self.precision != "w8a8" or share == _KEPT_SHARES[-1] or self._is_good():
-                break
+            return gather_statistics(self.runner.executor, self._counted(chosen, step), moments)
 
     def _counted(self, samples: Sequence[Array], step: Any) -> Iterator[Mapping[str, Array]]:
         for sample in samples:
             yield self.runner.inputs(sample)
             step.advance()
 
-    def _save_compressed(self) -> None:
+    def _save_compressed(self, statistics: Mapping[str, InputStatistics]) -> None:
         self.package = self.scratch / "out" / "model.mlpackage"
         with self.progress.step(f"write {self.precision}"), quiet():
-            made = compressed(self.float16, self.precision, self.statistics, self.exact, self.kept_float)
+            made = compressed(self.float16, self.precision, statistics, self.exact, self.kept_float)
             # coremltools says when it ran; the same model shall give the same package.
             made.user_defined_metadata.pop("com.github.apple.coremltools.conversion_date", None)
             made.user_defined_metadata[CONTRACT_METADATA] = self.contract.to_json()
@@ -251,9 +264,8 @@ class _Job:
             made.save(str(self.package))
             _put_in_order(self.package)
 
-    def _is_good(self) -> bool:
-        """On a few calibration samples the package is better than the check asks for."""
-        chosen = spread(self.calibration, _TRIAL_SAMPLES)
+    def _is_good(self, chosen: Sequence[Array]) -> bool:
+        """On these samples the package is better than the check asks for."""
         runner = Runner(read_package(self.package), self.contract)
         with self.progress.step("try it", len(chosen)) as step:
             found = []

@@ -100,8 +100,10 @@ static APART const int8_t **gather(const arenite_model_t *model, const arenite_r
     for (; rows < end; row += dilation) {
         *rows++ = row < count ? start + (uint32_t)slot * value->row_bytes : NULL;
         slot += (int32_t)dilation;
-        slot -=
-            slot >= (int32_t)ring ? (int32_t)ring : 0; /* a window of several rows spans less than the ring */
+        slot -= slot >= (int32_t)ring ? (int32_t)ring : 0;
+        if (slot >= (int32_t)ring) { /* the dilation is more than all rows of the value */
+            slot %= (int32_t)ring;
+        }
     }
     return rows;
 }
