@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `arenite fit` says of models, held against builds: it fits if and only if the image links.
 
-    PYTHONPATH=device_tests python device_tests/benchmarks/fit_against_builds.py model.tflite "ResNet50/224" ... [--toolchain zig]
+    PYTHONPATH=device_tests python device_tests/benchmarks/fit_against_builds.py MODEL ... [--toolchain zig]
 
-A model is a file, or the name of a network of `support.keras_networks`, made here with random weights. For every
-board that is built here: what fits is bundled, built and linked. What does not fit is proven by sums where weights
-alone exceed the flash or the arena alone the RAM; where it is a matter of code or stack, the image is built for a
-board with more memory, and its size compared with the memory that there is. Exit 1 if a verdict is wrong.
+A model is a file, or the name ("ResNet50/224") of a network of `support.keras_networks`, made here with random
+weights. For every board that is built here: what fits is bundled, built and linked. What does not fit is proven by
+sums where weights alone exceed the flash or the arena alone the RAM; where it is a matter of code or stack, the image
+is built for a board with more memory, and its size compared with the memory that there is. Exit 1 if a verdict is
+wrong.
 """
 
 from __future__ import annotations
