@@ -16,7 +16,8 @@ pytest.importorskip("torch", reason="needs PyTorch (arenite[torch])")
 from arenite_converters.coreml import check_coreml, convert_coreml
 
 pytestmark = pytest.mark.reference
-CROPS = 24
+# Where activations are rounded too, answers that are near to others flip: more crops tell more surely.
+CROPS = {"float16": 24, "w8": 24, "w8a8": 40}
 
 
 @pytest.mark.parametrize(
@@ -35,19 +36,19 @@ def test_trained_network(
         trained = TRAINED_NETWORKS[network]()
     except ImportError as missing:
         pytest.skip(str(missing))
-    files = photographs(shared_data)
+    files, crops = photographs(shared_data), CROPS[precision]
     package = tmp_path / "model.mlpackage"
     with quiet():
         report = convert_coreml(
             trained.model,
             package,
-            calibration=random_crops(files[::2], CROPS, trained.size, 0),
-            evaluation=random_crops(files[1::2], CROPS, trained.size, 1),
+            calibration=random_crops(files[::2], crops, trained.size, 0),
+            evaluation=random_crops(files[1::2], crops, trained.size, 1),
             precision=precision,
             **trained.options,
         )
     agreement = report.check.agreement
-    assert agreement.held_out and agreement.samples == CROPS
+    assert agreement.held_out and agreement.samples == crops
     assert agreement.sqnr_db >= least_db and agreement.top1 >= least_top1
     if network == "lite0":
         assert not all(check.passed for check in after_a_flipped_bit(package, trained, files))

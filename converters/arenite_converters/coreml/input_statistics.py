@@ -26,6 +26,8 @@ LAYERS = ("conv", "linear")
 _SMALLEST_SCALE = 2.0**-14  # the smallest normal float16
 # Output positions of one sample that the second moment is taken over: more change little and cost time.
 _POSITIONS = 128
+# By how much a range that no clamp ends is widened: other samples go further than those of calibration.
+_WIDENED = 1.25
 # What of a convolution says which values its weights meet.
 _WINDOW = ("strides", "pad_type", "pad", "dilations", "groups")
 
@@ -38,8 +40,8 @@ class InputStatistics:
     terms of its own.
 
     Attributes:
-        low: The smallest value.
-        high: The largest one.
+        low: The smallest value; a quarter further out, unless several samples end there, as a clamp makes them.
+        high: The largest one, as far.
         power: Mean square.
         mean: Of each term over all output positions, groups × terms.
         moment: Second moment of the terms about their mean, groups × terms × terms; None where it was not asked for,
@@ -104,13 +106,16 @@ class _Sums:
         given = {name: op.inputs[name] for name in _WINDOW if name in op.inputs}
         self._window = {n: executor.constants[v.name] if isinstance(v, Reference) else v for n, v in given.items()}
         self._has_moment = moments and int(np.prod(self._shape[1:])) <= MOST_TERMS
-        self._low, self._high, self._power = np.inf, -np.inf, 0.0
+        self._lows: list[float] = []
+        self._highs: list[float] = []
+        self._power = 0.0
         self._mean: Any = 0.0
         self._some_mean: Any = 0.0
         self._products: Any = 0.0
 
     def add(self, value: Array) -> None:
-        self._low, self._high = min(self._low, float(value.min())), max(self._high, float(value.max()))
+        self._lows.append(float(value.min()))
+        self._highs.append(float(value.max()))
         self._power += float(np.square(value).mean(dtype=np.float64))
         terms = self._terms(value)
         self._mean = self._mean + terms.mean(axis=2, dtype=np.float64)
@@ -133,5 +138,10 @@ class _Sums:
             mean = self._some_mean / self.samples
             moment = self._products / self.samples - mean[:, :, None] * mean[:, None, :]
         mean, power = self._mean / self.samples, self._power / self.samples
-        return InputStatistics(self._low, self._high, power, mean, moment)
+        low, high = _end(self._lows, min(self._lows)), _end(self._highs, max(self._highs))
+        return InputStatistics(low, high, power, mean, moment)
+
+
+def _end(ends: list[float], furthest: float) -> float:
+    return furthest if ends.count(furthest) > 1 else furthest * _WIDENED
 

@@ -50,7 +50,7 @@ Array = npt.NDArray[Any]
 _STATISTICS_SAMPLES, _TRIAL_SAMPLES = 64, 24
 # Shares of layers that may read float16 in `w8a8`, the noisiest inputs first, until the calibration samples that the
 # ranges are not of show this much more than the check asks for: other pictures are noisier.
-_KEPT_SHARES, _MARGIN_DB, _MARGIN_TOP1 = (0.0, 0.25, 0.5), 2.0, 0.03
+_KEPT_SHARES, _MARGIN_DB, _MARGIN_TOP1 = (0.0, 0.25, 0.5, 0.75), 2.0, 0.03
 _FORM_ONLY = ("cast", "identity", "reshape", "squeeze", "expand_dims")
 
 
