@@ -280,6 +280,7 @@ class Preprocessor:
             self.values if spec.quantised is None else quantise(self.values, spec.quantised, spec.dtype)
         )
         self._xor = _xor_constant(self.table)
+        self._points = self._point_table() if self.table.dtype.itemsize == 1 else []
 
     def decode(self, source: PictureSource, where: str | None = None) -> Image:
         """An upright 8-bit image; see `decode_picture`. In the mode `fast` it may be smaller than the picture."""
@@ -333,7 +334,7 @@ class Preprocessor:
         if self._xor is not None:
             np.bitwise_xor(self._pixels(fitted), np.uint8(self._xor), out=target.view(np.uint8))
         elif self.table.dtype.itemsize == 1:
-            target.view(np.uint8)[...] = self._pixels(fitted.point(self._point_table()))
+            target.view(np.uint8)[...] = self._pixels(fitted.point(self._points))
         else:
             self._look_up(self._pixels(fitted), self.table, target)
 
