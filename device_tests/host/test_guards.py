@@ -131,8 +131,8 @@ def test_scratch_has_a_guard_too(tmp_path: Path, seed: int) -> None:
 
 def test_the_first_damaged_block_is_told_and_a_good_run_after_it_is_good(tmp_path: Path) -> None:
     """A kernel that damages only its third row, and only where the input says so."""
-    case = random_graph("CONV_2D", 0)
-    bundle(model_of(tmp_path, "CONV_2D", 0), "host", tmp_path / "b", guards=True)
+    case = random_graph("CONV_2D", 58)
+    bundle(model_of(tmp_path, "CONV_2D", 58), "host", tmp_path / "b", guards=True)
     output = json.loads((tmp_path / "b" / "manifest.json").read_text())["models"][0]["outputs"][0]
     _, height, width, channels = output["shape"]
     behind_all = (height - 3) * width * channels
@@ -156,7 +156,7 @@ def test_without_guards_not_one_byte_of_them_is_there(
     tmp_path: Path, board: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine code is that of sources from which the guards were cut out, but for the digest of the sources."""
-    monkeypatch.setattr("arenite_codegen.build._build_id", lambda *_: "0" * 16)
+    monkeypatch.setattr("arenite_codegen.build._build_digest", lambda *_: "0" * 64)
     path = model_of(tmp_path, "CONV_2D", 8)
     report = bundle(path, board, tmp_path / "b", vectors=0)
     assert not report.guards
