@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from arenite.tflite_graph import printable
+from arenite.graph import printable
 from arenite_codegen.network import Network
 from arenite_codegen.placement import Block, live_profile
 from arenite_codegen.plan import Place, Plan

@@ -15,8 +15,9 @@ from typing import Any
 from arenite._manifest import FORMAT, MANIFEST
 from arenite.contract import Contract, contract_of
 from arenite.errors import ContractError, DoesNotFitError, UsageError
+from arenite.graph import Graph
 from arenite.progress import Progress, silent
-from arenite.tflite_graph import Graph, read_graph
+from arenite.tflite_graph import read_graph
 from arenite_codegen.application import Benchmark, benchmark_defines, benchmark_of
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.board_schema import BAUD_HIGH, BAUD_LOW

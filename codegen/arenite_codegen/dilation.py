@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from arenite.tflite_graph import Graph, Operator, Tensor
+from arenite.graph import Graph, Operator, Tensor
 from arenite_codegen.operators.base import PADDING_SAME, PADDING_VALID, Array
 
 __all__ = ["fold_dilation"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from arenite.errors import UnsupportedOperatorError
-from arenite.tflite_graph import Graph, Operator, Tensor, printable
+from arenite.graph import Graph, Operator, Tensor, printable
 from arenite_codegen.dilation import fold_dilation
 from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, State, Value
 from arenite_codegen.operators import OPERATORS, Row

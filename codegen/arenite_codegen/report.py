@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from arenite.authority import is_uint8_born
-from arenite.tflite_graph import Graph, printable
+from arenite.graph import Graph, printable
 from arenite_codegen.board_model import Board
 from arenite_codegen.cost_model import modelled_instructions
 from arenite_codegen.network import FEED, Layer, Mode, Network

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from arenite.errors import UnsupportedOperatorError
-from arenite.tflite_graph import Graph, Tensor
+from arenite.graph import Graph, Tensor
 from arenite_codegen.network import State
 from arenite_codegen.operators.base import Array
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from arenite.authority import is_uint8_born
-from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
+from arenite.graph import Graph, Operator, Quantisation, Tensor
 
 __all__ = ["FROM_UINT8", "as_int8"]
 

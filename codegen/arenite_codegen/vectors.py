@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from arenite.authority import authority_of
 from arenite.golden import golden_of
-from arenite.tflite_graph import Graph, Tensor
+from arenite.graph import Graph, Tensor
 
 __all__ = ["Vectors", "make_vectors"]
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import MissingToolError, ModelError
-from arenite.tflite_graph import Graph, Operator, parse_graph
+from arenite.graph import Graph, Operator
+from arenite.tflite_graph import parse_graph
 from arenite_converters.correction import WEIGHTED
 from arenite_converters.flatbuffer import pack, unpack
 from arenite_converters.float_model import first_line

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from arenite.contract import OutputSpec
 from arenite.errors import ContractError
+from arenite.graph import Graph, Operator, Tensor
 from arenite.inspection import float_operators
 from arenite.labels import dequantise
-from arenite.tflite_graph import Graph, Operator, Tensor
 from arenite_converters.report import Agreement, Caution, Check, TensorQuality
 from arenite_converters.statistics import decibels, signal_interval_db, wilson_interval
 

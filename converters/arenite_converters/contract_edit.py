@@ -22,9 +22,9 @@ from arenite.contract import (
 )
 from arenite.errors import ContractError, UsageError
 from arenite.golden import golden_of
+from arenite.graph import Graph
 from arenite.model_file import COREML_SUFFIXES, read_model
 from arenite.onnx_model import with_onnx_contract
-from arenite.tflite_graph import Graph
 from arenite_converters.metadata import with_metadata
 from arenite_converters.writing import write_whole
 

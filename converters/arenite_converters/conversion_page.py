@@ -12,8 +12,8 @@ from pathlib import Path
 
 from arenite.charts import Bar, Span, bars, columns, spans
 from arenite.contract import Contract, Picture, contract_json
+from arenite.graph import printable
 from arenite.page import facts, folded, grid, note, page
-from arenite.tflite_graph import printable
 from arenite_converters.model_comparison import ComparedModel, ModelComparison
 from arenite_converters.quantisation import Sensitivity
 from arenite_converters.report import (

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from arenite.graph import Graph, Operator, Tensor
 from arenite.progress import Step
-from arenite.tflite_graph import Graph, Operator, Tensor
 from arenite_converters.calibration import spread
 from arenite_converters.flatbuffer import pack, replace_constant
 from arenite_converters.least_squares import MOST_TERMS, rounded_levels

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from arenite.graph import Graph
 from arenite.progress import Step
-from arenite.tflite_graph import Graph, read_graph
+from arenite.tflite_graph import read_graph
 from arenite_converters.calibration import spread
 from arenite_converters.layers import ActivationRunner, clipped, shared_names
 from arenite_converters.report import Caution, ServingDrift, TensorDrift

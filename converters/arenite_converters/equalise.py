@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.tflite_graph import Graph, Operator, parse_graph
+from arenite.graph import Graph, Operator
+from arenite.tflite_graph import parse_graph
 from arenite_converters.correction import WEIGHTED
 from arenite_converters.flatbuffer import pack, replace_constant, unpack
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import MissingToolError
-from arenite.tflite_graph import Graph, Operator
+from arenite.graph import Graph, Operator
 
 __all__ = ["pack", "replace_constant", "schema", "single_operator", "unpack", "with_unique_names"]
 

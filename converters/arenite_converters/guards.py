@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.contract import NORMALISATIONS, Contract, InputSpec, Normalisation, normalisation_for
+from arenite.graph import Graph
 from arenite.labels import top
-from arenite.tflite_graph import Graph
 from arenite_converters.calibration import SampleSet, spread
 from arenite_converters.layers import ActivationRunner
 from arenite_converters.pictures import as_rgb

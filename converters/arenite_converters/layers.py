@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.contract import Quantised
+from arenite.graph import Graph, Tensor
 from arenite.preprocess import quantise
-from arenite.tflite_graph import Graph, Tensor, parse_graph
+from arenite.tflite_graph import parse_graph
 from arenite_converters.report import TensorQuality
 from arenite_converters.statistics import decibels
 

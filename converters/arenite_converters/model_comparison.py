@@ -15,12 +15,12 @@ import arenite
 from arenite.contract import Contract, OutputSpec, contract_of, make_contract
 from arenite.engines import kinds_of
 from arenite.errors import UsageError
+from arenite.graph import Graph
 from arenite.labels import dequantise, read_labels, top
 from arenite.model_file import read_model
 from arenite.preprocess import quantise
 from arenite.progress import Progress
 from arenite.session import Session
-from arenite.tflite_graph import Graph
 from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples, spread
 from arenite_converters.checks import agreement, check_agreement
 from arenite_converters.layers import compare_activations

@@ -24,9 +24,10 @@ from arenite.contract import (
 from arenite.engines import kinds_of
 from arenite.engines.litert import LiteRt
 from arenite.errors import CheckFailedError, OutputError, UsageError
+from arenite.graph import Graph
 from arenite.preprocess import quantise
 from arenite.progress import Progress, Step
-from arenite.tflite_graph import Graph, parse_graph, read_graph
+from arenite.tflite_graph import parse_graph, read_graph
 from arenite_converters.calibration import CalibrationSource, SampleSet, read_samples, spread
 from arenite_converters.checks import (
     agreement,

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import CheckFailedError, UsageError
+from arenite.graph import Graph
 from arenite.inspection import float_operators
 from arenite.progress import Step
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.tflite_graph import parse_graph
 from arenite_converters.backends import BACKENDS, by_litert, by_tensorflow
 from arenite_converters.calibration import halves
 from arenite_converters.correction import corrected

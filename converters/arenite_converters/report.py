@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from arenite.contract import Contract
+from arenite.graph import printable
 from arenite.labels import Label
-from arenite.tflite_graph import printable
 from arenite_converters.quantisation import Quantisation, Sensitivity
 
 __all__ = [

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from arenite.graph import Graph
 from arenite.progress import Step
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.tflite_graph import parse_graph
 from arenite_converters.backends import by_litert
 from arenite_converters.correction import WEIGHTED
 from arenite_converters.outputs import fidelity, outputs_of

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.tflite_graph import Operator, parse_graph
+from arenite.graph import Operator
+from arenite.tflite_graph import parse_graph
 from arenite_converters.flatbuffer import single_operator, unpack
 from arenite_converters.layers import on_grid
 

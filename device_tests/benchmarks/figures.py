@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 import arenite
-from arenite.tflite_graph import Graph
+from arenite.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"

@@ -16,7 +16,8 @@ import pytest
 from arenite.device import verify
 from arenite.device.emulators import start_emulator
 from arenite.errors import UsageError
-from arenite.tflite_graph import Tensor, parse_graph
+from arenite.graph import Tensor
+from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build

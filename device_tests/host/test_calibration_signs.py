@@ -15,8 +15,9 @@ from PIL import Image
 
 from arenite.contract import Contract, make_contract
 from arenite.engines.litert import LiteRt
+from arenite.graph import Graph
 from arenite.progress import silent
-from arenite.tflite_graph import Graph, read_graph
+from arenite.tflite_graph import read_graph
 from arenite_converters.calibration import SampleSet, read_samples
 from arenite_converters.drift import drift_cautions, measure_drift
 from arenite_converters.guards import order_against, sample_cautions

@@ -28,7 +28,8 @@ from arenite.contract import (
 )
 from arenite.errors import AreniteError, ContractError
 from arenite.golden import golden_of
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.graph import Graph
+from arenite.tflite_graph import parse_graph
 from support.builder import ModelBuilder
 
 SCALE = float(np.float32(1 / 127.5))

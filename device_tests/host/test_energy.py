@@ -12,8 +12,9 @@ import pytest
 import arenite
 from arenite.energy import Energy, EnergyModel, read_energy_model
 from arenite.errors import UnsupportedOperatorError, UsageError
+from arenite.graph import Tensor
 from arenite.model_cost import mac_count, moved_bytes
-from arenite.tflite_graph import Tensor, parse_graph, read_graph
+from arenite.tflite_graph import parse_graph, read_graph
 from arenite_codegen.legalise import legalise
 from support import bad_models
 from support.builder import ModelBuilder

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from arenite.errors import AreniteError, ModelError, UnsupportedOperatorError, UsageError
-from arenite.tflite_graph import Graph
+from arenite.graph import Graph
 from arenite_converters.loaders import load
 from arenite_converters.quiet import quiet
 from support.onnx_graphs import Array, imported, in_litert, node, onnx_model, random_input

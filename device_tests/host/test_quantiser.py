@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from arenite.errors import CheckFailedError, UsageError
+from arenite.graph import Graph
 from arenite.inspection import float_operators
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.tflite_graph import parse_graph
 from arenite_converters.backends import by_litert
 from arenite_converters.calibration import halves
 from arenite_converters.checks import check_graph

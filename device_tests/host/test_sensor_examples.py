@@ -13,9 +13,10 @@ import pytest
 
 from arenite.contract import read_contract
 from arenite.frames import Frame
+from arenite.graph import Tensor
 from arenite.preprocess import Preprocessor
 from arenite.reference import reference_outputs
-from arenite.tflite_graph import Tensor, parse_graph
+from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
 from support.colour_model import LABELS, colour_means
 from support.dense_network import dense_network

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arenite.errors import AreniteError, ModelError
-from arenite.tflite_graph import parse_graph, printable, read_graph
+from arenite.graph import printable
+from arenite.tflite_graph import parse_graph, read_graph
 from arenite_codegen.legalise import legalise
 from arenite_converters.flatbuffer import pack, unpack
 from arenite_converters.tflite_builder import ModelBuilder

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.graph import Graph
+from arenite.tflite_graph import parse_graph
 from arenite_converters.float_model import FloatModel
 from arenite_converters.loaders.onnx import import_model
 

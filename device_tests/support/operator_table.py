@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from arenite.errors import UnsupportedOperatorError
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.graph import Graph
+from arenite.tflite_graph import parse_graph
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Layer, Network, Role
 from arenite_codegen.operators import OPERATORS

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 
 __all__ = ["REFERENCE_MODELS", "random_inputs", "sample_inputs"]
 

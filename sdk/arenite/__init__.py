@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from arenite.energy import Energy, EnergyModel
     from arenite.energy_report import EnergyReport
     from arenite.frames import Frame
+    from arenite.graph import Graph
     from arenite.inspection import InspectReport
     from arenite.labels import Label
     from arenite.metering import Recording
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from arenite.serving_skew import SkewReport
     from arenite.session import Classification, Session
     from arenite.sources import FrameSource, Named, PictureFolder, open_source
-    from arenite.tflite_graph import Graph, read_graph
+    from arenite.tflite_graph import read_graph
     from arenite.thermal import ThermalWatch
     from arenite.timing import Timing
     from arenite_codegen import BundleReport
@@ -173,7 +174,7 @@ _LAZY = {
     "Frame": "arenite.frames",
     "FrameAnswer": "arenite.preparing",
     "FrameSource": "arenite.sources",
-    "Graph": "arenite.tflite_graph",
+    "Graph": "arenite.graph",
     "Label": "arenite.labels",
     "MultiStream": "arenite.multistream",
     "MultiStreamReport": "arenite.multistream",

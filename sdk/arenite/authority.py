@@ -16,8 +16,9 @@ from typing import Any
 import numpy.typing as npt
 
 from arenite._model_parts import with_ends, with_operators
+from arenite.graph import Graph
 from arenite.reference import LITERT, TFLM, reference_available, reference_name, reference_outputs
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.tflite_graph import parse_graph
 
 __all__ = ["Authority", "ONLY_LITERT", "authority_of", "is_uint8_born"]
 

@@ -22,10 +22,10 @@ from arenite.contract import (
 from arenite.coreml_package import coreml_metadata
 from arenite.errors import AreniteError, ContractError
 from arenite.golden import GoldenVectors, golden_of
+from arenite.graph import Graph
 from arenite.model_file import COREML_SUFFIXES, read_model
 from arenite.preprocess import Preprocessor, quantise
 from arenite.reference import reference_available, reference_name, reference_outputs
-from arenite.tflite_graph import Graph
 
 __all__ = ["ContractCheck", "ContractReport", "show_contract", "verify_contract"]
 

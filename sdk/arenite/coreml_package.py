@@ -25,7 +25,7 @@ import numpy.typing as npt
 from arenite._protobuf import Message, fields, integers, text
 from arenite.contract import CONTRACT_METADATA, Contract, Normalisation
 from arenite.errors import ModelError
-from arenite.tflite_graph import Graph, Tensor, printable
+from arenite.graph import Graph, Tensor, printable
 
 __all__ = [
     "CoreMlFile",

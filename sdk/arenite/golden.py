@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from arenite.contract import GOLDEN_METADATA, contract_of
 from arenite.errors import ContractError
-from arenite.tflite_graph import Graph
+from arenite.graph import Graph
 
 __all__ = ["GoldenVectors", "golden_of"]
 

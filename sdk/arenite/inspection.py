@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from arenite.contract import Contract, contract_json, contract_of
 from arenite.errors import UsageError
+from arenite.graph import Graph, Tensor
 from arenite.model_file import read_model
-from arenite.tflite_graph import Graph, Tensor
 
 if TYPE_CHECKING:
     from arenite.serving_skew import FastSkew

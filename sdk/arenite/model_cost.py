@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from arenite.errors import UnsupportedOperatorError
-from arenite.tflite_graph import Graph, Operator, Tensor
+from arenite.graph import Graph, Operator, Tensor
 
 __all__ = ["mac_count", "moved_bytes"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from arenite._protobuf import Message, delimited, fields, string, text, varint, walk
 from arenite.contract import CONTRACT_METADATA, Contract, check_contract
 from arenite.errors import ModelError
-from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
+from arenite.graph import Graph, Operator, Quantisation, Tensor
 
 __all__ = ["parse_onnx", "read_onnx", "with_onnx_contract"]
 

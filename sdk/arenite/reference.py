@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from arenite._reference_worker import LITERT, key
 from arenite.errors import MissingToolError, ModelError
-from arenite.tflite_graph import Graph, parse_graph
+from arenite.graph import Graph
+from arenite.tflite_graph import parse_graph
 
 __all__ = ["LITERT", "TFLM", "reference_available", "reference_name", "reference_outputs"]
 

@@ -20,18 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import ModelError
-from arenite.graph import CONTRACT_METADATA, UNSIZED_DTYPES, Graph, Operator, Quantisation, Tensor, printable
+from arenite.graph import UNSIZED_DTYPES, Graph, Operator, Quantisation, Tensor, printable
 
-__all__ = [
-    "CONTRACT_METADATA",
-    "Graph",
-    "Operator",
-    "Quantisation",
-    "Tensor",
-    "parse_graph",
-    "printable",
-    "read_graph",
-]
+__all__ = ["parse_graph", "read_graph"]
 
 Array = npt.NDArray[Any]
 

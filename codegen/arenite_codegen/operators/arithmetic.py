@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from arenite.tflite_graph import Quantisation
+from arenite.graph import Quantisation
 from arenite_codegen.network import Layer
 from arenite_codegen.operators.base import (
     Context,

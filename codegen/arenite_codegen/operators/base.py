@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import UnsupportedOperatorError
-from arenite.tflite_graph import Graph, Operator, Quantisation, Tensor
+from arenite.graph import Graph, Operator, Quantisation, Tensor
 from arenite_codegen.rounding import MAX_SHIFT, quantise_multiplier
 from arenite_codegen.uint8 import FROM_UINT8
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import Context, multiplier, quantisation, refuse
 from arenite_codegen.operators.mac_any import MAC_DTYPES

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import Context, RowShape, refuse
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import MOVED_DTYPES, Context, multiplier, quantisation, refuse, same_quantisation
 from arenite_codegen.operators.binary import binary_layer, operand_steps

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import ACTIVATION_NONE, MOVED_DTYPES, Context, refuse, same_quantisation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import Array, Context, bias_values, folded_bias, multiplier, quantisation, refuse
 from arenite_codegen.operators.curve_16 import curve_table, log2_of

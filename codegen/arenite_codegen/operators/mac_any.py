@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import Array, Context, activation_range, bias_values, quantisation, refuse
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import UnsupportedOperatorError
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import MOVED_DTYPES, Context, refuse, same_quantisation
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from arenite.tflite_graph import Quantisation
+from arenite.graph import Quantisation
 from arenite_codegen.network import Layer, Mode, Read
 from arenite_codegen.operators.base import Context, RowShape, multiplier, quantisation, refuse, same_quantisation
 

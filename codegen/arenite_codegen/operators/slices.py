@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer
 from arenite_codegen.operators.base import Context, refuse
 from arenite_codegen.operators.moving import indices_of, move

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from arenite.tflite_graph import Graph, Operator
+from arenite.graph import Graph, Operator
 from arenite_codegen.operators.base import Context, refuse
 
 __all__ = ["lower_assign", "lower_call_once", "lower_handle", "lower_read"]

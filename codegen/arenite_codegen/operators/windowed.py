@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arenite.tflite_graph import Tensor
+from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import Array, Context, channel_multipliers, mac_parameters, padding, refuse
 from arenite_codegen.operators.mac_any import is_plain, lower_any

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from arenite.contract import CONTRACT_METADATA, Contract, Normalisation, make_contract
 from arenite.coreml_package import PRECISIONS, content_digest, read_package
 from arenite.errors import CheckFailedError, ContractError, MissingToolError, ModelError, OutputError, UsageError
+from arenite.graph import Graph, Tensor
 from arenite.progress import Progress
-from arenite.tflite_graph import Graph, Tensor
 from arenite_converters.calibration import CalibrationSource, SampleSet, halves, read_samples, spread
 from arenite_converters.checks import refuse_wrong_meaning
 from arenite_converters.coreml.checking import (

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import ModelError, UsageError
-from arenite.tflite_graph import Graph, read_graph
+from arenite.graph import Graph
+from arenite.tflite_graph import read_graph
 from arenite_converters.float_model import FloatModel, dims, first_line, package_version, several
 from arenite_converters.loaders.tflite_rewrites import dequantised
 

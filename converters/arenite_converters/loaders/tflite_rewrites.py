@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.tflite_graph import Graph, Tensor
+from arenite.graph import Graph, Tensor
 from arenite_converters.flatbuffer import pack, schema, unpack
 
 __all__ = ["dequantised"]

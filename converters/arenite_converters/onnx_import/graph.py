@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arenite.errors import ModelError, UnsupportedOperatorError
-from arenite.tflite_graph import printable
+from arenite.graph import printable
 from arenite_converters.float_model import first_line
 from arenite_converters.onnx_import.source import infer, onnx_package
 

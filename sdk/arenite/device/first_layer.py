@@ -22,7 +22,8 @@ from arenite.device.client import Device
 from arenite.device.rounding_rules import values_by_rule
 from arenite.device.tracing import read_row, row_checksums, trace_run
 from arenite.errors import MissingToolError, UsageError
-from arenite.tflite_graph import Graph, Tensor, parse_graph
+from arenite.graph import Graph, Tensor
+from arenite.tflite_graph import parse_graph
 
 __all__ = ["LayerDifference", "ReferenceModel", "first_wrong_layer"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite.tflite_graph import Graph, Operator
+from arenite.graph import Graph, Operator
 
 __all__ = ["RULES", "values_by_rule"]
 

@@ -26,7 +26,7 @@ from arenite.engines import (
     refuse,
 )
 from arenite.errors import MissingToolError, ModelError, UsageError
-from arenite.tflite_graph import Graph, Operator
+from arenite.graph import Graph, Operator
 
 __all__ = ["KERNELS", "LiteRt", "TfliteRuntime"]
 
