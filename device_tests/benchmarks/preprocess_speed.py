@@ -4,8 +4,7 @@
     python device_tests/benchmarks/preprocess_speed.py [PICTURE]      JSON on standard output; exit 1 above the limit
 
 The script decodes all of the picture with Pillow, resizes with BILINEAR, normalises and quantises with NumPy. All run
-in this process in turn, on one thread, so that a busy machine hits all; compared are the least times. The entropy
-decoding, which no scale avoids, grows with the file: the ratio is that of a picture's bits a pixel.
+in this process in turn, on one thread, so that a busy machine hits all; compared are the least times.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from arenite.machine import machine
 from arenite.preprocess import Preprocessor
 from arenite.serving_skew import fast_skew, synthetic_picture
 
-PHOTOGRAPH = Path(__file__).resolve().parents[3] / "shared" / "data" / "pictures" / "cat_1080p.jpg"
 LIMIT = 0.35
 ROUNDS = 30
 SIDE = 224
@@ -89,13 +87,8 @@ def measure(path: Path, normalisation: str) -> dict[str, Any]:
 def main() -> int:
     """Prints the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = "a JPEG file (default: the photograph of ../shared, else a synthetic picture, both of 1920×1080)"
-    parser.add_argument("picture", nargs="?", type=Path, help=what)
-    parser.add_argument("--synthetic", action="store_true", help="take the synthetic picture, of 1.65 bits a pixel")
-    arguments = parser.parse_args()
-    given = arguments.picture
-    if given is None and PHOTOGRAPH.is_file() and not arguments.synthetic:
-        given = PHOTOGRAPH
+    parser.add_argument("picture", nargs="?", type=Path, help="a JPEG file (default: a synthetic one of 1920×1080)")
+    given = parser.parse_args().picture
     with tempfile.TemporaryDirectory() as folder:
         path = given or Path(folder) / "synthetic.jpg"
         if given is None:
