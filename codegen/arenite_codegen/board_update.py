@@ -17,7 +17,15 @@ from arenite_codegen.render import render
 __all__ = ["LOADER_SCRIPT", "Slotted", "copy_update", "in_slot"]
 
 LOADER_SCRIPT = "board/loader.ld"
-_SOURCES = ("ed25519.c", "sha512.c", "update.c", "update_board.c", "update_image.c", "update_link.c")
+_SOURCES = (
+    "ed25519.c",
+    "flash_mapped.c",
+    "sha512.c",
+    "update.c",
+    "update_board.c",
+    "update_image.c",
+    "update_link.c",
+)
 _HEADERS = ("ed25519.h", "flash_driver.h", "sha512.h", "update.h", "update_image.h", "update_link.h")
 _MODEL_FILES = ("model_slot.c", "model_slot.h", "model_head.c")
 _LOADER = "loader_cortex_m.c"

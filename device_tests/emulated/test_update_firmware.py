@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from arenite.device import Device, open_device
-from arenite.device.updating import read_state, send_image, session, sign_bundle
+from arenite.device.updating import Kind, read_state, send_image, sign_bundle
 from arenite.errors import CheckFailedError, UsageError
 from arenite_codegen import bundle
 from support.dense_network import dense_network
@@ -63,16 +63,7 @@ def test_power_fails_on_the_board(factory: FirmwareFactory, tmp_path: Path, stag
     """RAM and core start anew, the flash stays: what runs is whole, and the update can be done again."""
     image = factory.image(1, 2)
     with closing(factory.new_board(tmp_path / "board")) as board:
-        device = open_device(board.stream, timeout_s=30)
-        session.begin(device, image)
-        sent = image if stage != "half sent" else image[: len(image) // 2]
-        session.send_payload(device, sent, 1000)
-        if stage != "half sent":
-            session.finish(device)
-        if stage == "on trial":
-            device.reboot(into_update=True)
-            assert read_state(device).on_trial
-        flash = bytes(board._engine.mem_read(factory.origin, factory.flash_bytes))  # type: ignore[attr-defined]
+        flash = factory.flash_at(board, image, stage, Kind.FIRMWARE)
     with closing(factory.start(tmp_path / "board", flash)) as board:
         device = open_device(board.stream, timeout_s=30)
         state = read_state(device)

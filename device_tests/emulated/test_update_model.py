@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,18 +11,17 @@ import pytest
 
 from arenite.cli import main
 from arenite.device import Device, open_device
-from arenite.device.emulators import EmulatedBoard, start_emulator
+from arenite.device.emulators import EmulatedBoard
 from arenite.device.target import read_segments
-from arenite.device.updating import Kind, read_header, read_state, send_image, session, sign_bundle
+from arenite.device.updating import Kind, read_header, read_state, send_image, sign_bundle
 from arenite.errors import CheckFailedError, DoesNotFitError, UsageError
 from arenite_codegen import bundle
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from arenite_codegen.model_slot import build_model
 from support.dense_network import dense_network
-from support.elf_file import elf_of
 from support.graphs import random_graph
-from support.update_factory import answers
+from support.update_factory import FlashedBoards, answers
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
 
@@ -34,13 +32,13 @@ OFFSETS = (0x100000, 0x140000)
 FLASH_BYTES = OFFSETS[1] + SLOT_BYTES
 
 
-class Factory:
+class Factory(FlashedBoards):
     """Firmware for a board with one network inside, and bundles of the same network with other weights."""
 
     def __init__(self, folder: Path, board: str) -> None:
         self.folder, self._board = folder, board
         source = load_board(board)
-        self.origin = source.flash.origin
+        self.origin, self.flash_bytes = source.flash.origin, FLASH_BYTES
         slots = [self.origin + offset for offset in OFFSETS]
         table = f'model_slots = {slots}\nmodel_slot_bytes = {SLOT_BYTES}\nsector_bytes = 4096\nwrite_bytes = 8\n'
         text = (source.directory / "board.toml").read_text()
@@ -63,16 +61,7 @@ class Factory:
 
     def new_board(self, folder: Path) -> EmulatedBoard:
         """As a factory leaves it: the firmware, and slots that are erased."""
-        shutil.copytree(self.firmware, folder)
-        flash = bytearray(b"\xff" * FLASH_BYTES)
-        for segment in read_segments(self.firmware / "build" / "firmware.elf"):
-            at = segment.address - self.origin
-            flash[at : at + len(segment.data)] = segment.data
-        return self.start(folder, bytes(flash))
-
-    def start(self, folder: Path, flash: bytes) -> EmulatedBoard:
-        (folder / "build" / "firmware.elf").write_bytes(elf_of([(self.origin, flash)]))
-        return start_emulator(folder, "unicorn")
+        return self.flashed(folder, self.firmware, read_segments(self.firmware / "build" / "firmware.elf"))
 
 
 @pytest.fixture(scope="module", params=["qemu-mps2-an386", "qemu-riscv32"])
@@ -124,16 +113,7 @@ def test_power_fails_on_the_board(factory: Factory, tmp_path: Path, stage: str) 
     """RAM and core start anew, the flash stays: what runs is whole, and the update can be done again."""
     image = factory.image(1, 0, 2)
     with closing(factory.new_board(tmp_path / "board")) as board:
-        device = open_device(board.stream, timeout_s=30)
-        session.begin(device, image)
-        sent = image if stage != "half sent" else image[: len(image) // 2]
-        session.send_payload(device, sent, 1000)
-        if stage != "half sent":
-            session.finish(device)
-        if stage == "on trial":
-            device.reboot(into_update=True)
-            assert read_state(device, Kind.MODEL).on_trial
-        flash = bytes(board._engine.mem_read(factory.origin, FLASH_BYTES))  # type: ignore[attr-defined]
+        flash = factory.flash_at(board, image, stage, Kind.MODEL)
     with closing(factory.start(tmp_path / "board", flash)) as board:
         device = open_device(board.stream, timeout_s=30)
         state = state_of(device)

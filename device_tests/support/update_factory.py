@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from arenite.device import Device
+from arenite.device import Device, open_device
 from arenite.device.emulators import EmulatedBoard, start_emulator
-from arenite.device.updating import factory_segments, public_key_of, sign_bundle
+from arenite.device.target import Segment
+from arenite.device.updating import Kind, factory_segments, public_key_of, read_state, session, sign_bundle
 from arenite_codegen import bundle
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from support.dense_network import dense_network
 from support.elf_file import elf_of
 
-__all__ = ["FirmwareFactory", "answers", "update_table"]
+__all__ = ["FirmwareFactory", "FlashedBoards", "answers", "update_table"]
 
 
 def update_table(slots: tuple[int, int], slot_bytes: int, sector_bytes: int, write_bytes: int, driver: str) -> str:
@@ -27,7 +29,45 @@ def update_table(slots: tuple[int, int], slot_bytes: int, sector_bytes: int, wri
     )
 
 
-class FirmwareFactory:
+class FlashedBoards:
+    """Emulated boards that start from one image of their flash.
+
+    Attributes:
+        origin: Where the flash starts.
+        flash_bytes: Its size, as far as slots reach.
+    """
+
+    origin: int
+    flash_bytes: int
+
+    def flashed(self, folder: Path, made: Path, segments: Iterable[Segment]) -> EmulatedBoard:
+        """A board with a copy of a built bundle, whose flash holds the segments and is erased else."""
+        shutil.copytree(made, folder)
+        flash = bytearray(b"\xff" * self.flash_bytes)
+        for segment in segments:
+            at = segment.address - self.origin
+            flash[at : at + len(segment.data)] = segment.data
+        return self.start(folder, bytes(flash))
+
+    def start(self, folder: Path, flash: bytes) -> EmulatedBoard:
+        """A board of `flashed` whose flash holds this."""
+        (folder / "build" / "firmware.elf").write_bytes(elf_of([(self.origin, flash)]))
+        return start_emulator(folder, "unicorn")
+
+    def flash_at(self, board: EmulatedBoard, image: bytes, stage: str, kind: Kind) -> bytes:
+        """What the flash holds when power fails with an update `half sent`, `sent` or `on trial`."""
+        device = open_device(board.stream, timeout_s=30)
+        session.begin(device, image)
+        session.send_payload(device, image if stage != "half sent" else image[: len(image) // 2], 1000)
+        if stage != "half sent":
+            session.finish(device)
+        if stage == "on trial":
+            device.reboot(into_update=True)
+            assert read_state(device, kind).on_trial
+        return bytes(board._engine.mem_read(self.origin, self.flash_bytes))  # type: ignore[attr-defined]
+
+
+class FirmwareFactory(FlashedBoards):
     """Bundles for both slots: the first with one model, the second with another.
 
     Args:
@@ -60,17 +100,7 @@ class FirmwareFactory:
 
     def new_board(self, folder: Path) -> EmulatedBoard:
         """A board with loader and version 1 in the first slot, as one flash image; the rest of its flash is erased."""
-        shutil.copytree(self.bundles[0], folder)
-        flash = bytearray(b"\xff" * self.flash_bytes)
-        for segment in factory_segments(self.bundles[0], self.image(0, 1)):
-            at = segment.address - self.origin
-            flash[at : at + len(segment.data)] = segment.data
-        return self.start(folder, bytes(flash))
-
-    def start(self, folder: Path, flash: bytes) -> EmulatedBoard:
-        """A board of `new_board` whose flash holds this."""
-        (folder / "build" / "firmware.elf").write_bytes(elf_of([(self.origin, flash)]))
-        return start_emulator(folder, "unicorn")
+        return self.flashed(folder, self.bundles[0], factory_segments(self.bundles[0], self.image(0, 1)))
 
 
 def answers(device: Device, folder: Path) -> bool:

@@ -5,12 +5,6 @@
 #include "flash_driver.h"
 #include "update_config.h"
 
-bool flash_read(void *context, uint32_t address, uint8_t *to, uint32_t bytes) {
-    (void)context;
-    memcpy(to, (const uint8_t *)(uintptr_t)address, bytes);
-    return true;
-}
-
 bool flash_erase(void *context, uint32_t address) {
     (void)context;
     memset((uint8_t *)(uintptr_t)address, 0xFF, UPDATE_SECTOR_BYTES);

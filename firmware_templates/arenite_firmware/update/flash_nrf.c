@@ -21,12 +21,6 @@ static void allow(uint32_t what) {
     wait();
 }
 
-bool flash_read(void *context, uint32_t address, uint8_t *to, uint32_t bytes) {
-    (void)context;
-    memcpy(to, (const uint8_t *)(uintptr_t)address, bytes);
-    return true;
-}
-
 bool flash_erase(void *context, uint32_t address) {
     (void)context;
     allow(ERASE_ENABLED);

@@ -90,10 +90,4 @@ static bool write_by(uint32_t command, uint32_t unit_bytes, uint32_t address, co
     return done;
 }
 
-bool flash_read(void *context, uint32_t address, uint8_t *to, uint32_t bytes) {
-    (void)context;
-    memcpy(to, (const uint8_t *)(uintptr_t)address, bytes);
-    return true;
-}
-
 #endif
