@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import flatbuffers
 import numpy as np
 import pytest
+from ai_edge_litert import schema_py_generated as schema
 
 from arenite.authority import authority_of
 from arenite.errors import AreniteError, ModelError
 from arenite.tflite_graph import parse_graph
 from arenite_codegen.emit import emit
 from arenite_codegen.legalise import legalise
-from arenite_codegen.plan import make_plan
+from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.schedule import make_schedule
 from support.choices import Choices
 from support.graph_batch import GraphBatch, GraphCrash, prebuild
@@ -38,19 +40,46 @@ def mutants(kind: str, count: int, first: int = 0) -> list[tuple[bytes, str]]:
 def accepted(model: bytes) -> bool:
     """Codegen takes the model; any error that is not its own fails the test."""
     try:
-        network = legalise(parse_graph(model))
-        schedule = make_schedule(network)
-        plan = make_plan(network, schedule)
-        emit(network, schedule, plan)
+        return plan_of(model).arena_bytes <= LARGEST_ARENA
     except AreniteError:
         return False
-    return plan.arena_bytes <= LARGEST_ARENA
+
+
+def plan_of(model: bytes) -> Plan:
+    """The plan of a model whose C was made too."""
+    network = legalise(parse_graph(model))
+    schedule = make_schedule(network)
+    plan = make_plan(network, schedule)
+    emit(network, schedule, plan)
+    return plan
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_mutants_raise_only_our_errors(kind: str) -> None:
     for model, _ in mutants(kind, 5 * COUNT, first=1000):
         accepted(model)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_an_output_of_another_size_is_refused(kind: str) -> None:
+    """Whatever an operator makes, its output holds that many elements: one row, pixel or channel more is refused."""
+    for seed in range(3):
+        model = random_graph(kind, seed).model_bytes
+        for axis in range(len(parse_graph(model).tensors[parse_graph(model).outputs[0]].shape)):
+            grown = with_larger_output(model, axis)
+            with pytest.raises(AreniteError):
+                plan_of(grown)
+
+
+def with_larger_output(model: bytes, axis: int) -> bytes:
+    """The model whose first output says that it has one more along an axis."""
+    tree = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model, 0))
+    graph = tree.subgraphs[0]
+    output = graph.tensors[graph.outputs[0]]
+    output.shape = output.shape + (np.arange(len(output.shape)) == axis)
+    packer = flatbuffers.Builder(0)
+    packer.Finish(tree.Pack(packer), b"TFL3")
+    return bytes(packer.Output())
 
 
 def test_accepted_mutants_equal_the_reference() -> None:

@@ -177,9 +177,9 @@ def _select_v2(choices: Choices) -> GraphCase:
 
 
 def _select(choices: Choices) -> GraphCase:
-    """SELECT, all three of one shape."""
+    """SELECT, whose condition has the shape of both sides, or is one for all or for each slice along the first axis."""
     shape = _broadcast(choices)[0]
-    return _selected(choices, "SELECT", shape, shape, shape)
+    return _selected(choices, "SELECT", choices.pick([shape, shape[:1], ()]), shape, shape)
 
 
 def _selected(
@@ -192,7 +192,8 @@ def _selected(
     builder = ModelBuilder()
     w = builder.tensor("w", which, "bool")
     a, b = (builder.tensor(n, s, dtype, **grid) for n, s in zip("ab", (first, second), strict=True))
-    y = builder.tensor("y", np.broadcast_shapes(tuple(which), tuple(first), tuple(second)), dtype, **grid)
+    made = first if kind == "SELECT" else np.broadcast_shapes(tuple(which), tuple(first), tuple(second))
+    y = builder.tensor("y", made, dtype, **grid)
     options = {"SELECT": "SelectOptions", "SELECT_V2": "SelectV2Options"}
     builder.operator(kind, [w, a, b], [y], options=options[kind])
     ends = [(w, which, "bool", 0), (a, first, dtype, point), (b, second, dtype, point)]

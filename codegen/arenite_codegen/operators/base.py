@@ -260,14 +260,18 @@ def weight_scales(context: Context, weights: Tensor, channels: int) -> tuple[flo
     return quant.scales
 
 
-def bias_values(context: Context, position: int, channels: int) -> Array:
-    """The bias as int64, zeros when the operator has none."""
+def bias_values(context: Context, position: int, channels: int, dtypes: tuple[str, ...] = ("int32",)) -> Array:
+    """The bias as int64, zeros when the operator has none.
+
+    Args:
+        dtypes: What the reference reads it as; of another type it would take the wrong bytes.
+    """
     tensor = context.optional_input(position)
     if tensor is None:
         return np.zeros(channels, np.int64)
     values = context.constant(position)
-    if tensor.dtype not in ("int32", "int64") or values.size != channels:
-        raise refuse(context, f"its bias, {tensor}, must be int32[{channels}]")
+    if tensor.dtype not in dtypes or values.size != channels:
+        raise refuse(context, f"its bias, {tensor}, must be {' or '.join(dtypes)}[{channels}]")
     return values.astype(np.int64).ravel()
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from arenite.graph import Tensor
@@ -17,7 +16,7 @@ BROADCASTING = frozenset(
     (
         *("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB"),
         *("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"),
-        *("LOGICAL_AND", "LOGICAL_OR", "SELECT", "SELECT_V2"),
+        *("LOGICAL_AND", "LOGICAL_OR", "SELECT_V2"),
     )
 )
 """Operators whose inputs may lack the batch."""
@@ -35,7 +34,6 @@ def binary_layer(context: Context, kernel: str, parameters: Mapping[str, Any]) -
         UnsupportedOperatorError: A side cannot be broadcast, or its batch is in the way.
     """
     left, right = context.input(0), context.input(1)
-    _check_output(context, left, right)
     out = context.rows(context.output)
     width, channels, shapes, steps = operand_steps(context, (left, right))
     reads = tuple(
@@ -62,12 +60,6 @@ def binary_layer(context: Context, kernel: str, parameters: Mapping[str, Any]) -
             **parameters,
         },
     )
-
-
-def _check_output(context: Context, left: Tensor, right: Tensor) -> None:
-    pairs = list(zip_longest(reversed(left.shape), reversed(right.shape), fillvalue=1))
-    if tuple(max(pair) for pair in reversed(pairs)) != tuple(context.output.shape):
-        raise refuse(context, f"{context.output} is not what {left} and {right} make together")
 
 
 def operand_steps(

@@ -84,9 +84,17 @@ def _check_bool(context: Context, tensor: Tensor) -> None:
         raise refuse(context, f"{tensor} is not bool")
 
 
+def _condition(context: Context) -> Tensor:
+    """The bools; SELECT's may be one for each slice along the first axis, which SELECT_V2 takes along the last."""
+    which, rank = context.input(0), len(context.output.shape)
+    if context.operator.kind == "SELECT_V2" or len(which.shape) != 1:
+        return which
+    return replace(which, shape=(*which.shape, *(1,) * (rank - 1)))
+
+
 def lower_select(context: Context) -> Layer:
     """Element by element from one of two tensors that share a type and a grid."""
-    sides = (context.input(0), context.input(1), context.input(2))
+    sides = (_condition(context), context.input(1), context.input(2))
     output = context.output
     _check_bool(context, sides[0])
     for side in sides[1:]:

@@ -51,6 +51,8 @@ def _lower(context: Context, is_tanh: bool) -> Layer:
     if quant_in.zero_point or quant_out.zero_point or log2_of(float(quant_out.scale)) != -15:
         raise refuse(context, "an int16 zero point other than 0, or an output scale other than 2^-15, has no kernel")
     factor, right_shift = _scaling(float(quant_in.scale), (0, 1) if is_tanh else (0,))
+    if factor == 0:
+        raise refuse(context, f"its input scale {quant_in.scale} is below the reference's range")
     rows = context.rows(source)
     return context.build.layer(
         context,

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from arenite.graph import Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import Array, Context, activation_range, bias_values, quantisation, refuse
@@ -12,8 +14,10 @@ from arenite_codegen.operators.base import Array, Context, activation_range, bia
 __all__ = ["MAC_DTYPES", "is_plain", "lower_any"]
 
 MAC_DTYPES = ("int8", "int16")
-# The reference's rule for int64 sums is defined below this.
+_BIAS_DTYPES = {"int8": ("int32",), "int16": ("int32", "int64")}
+# The reference's rule for int64 sums is defined below these.
 _MAX_WIDE_SHIFT = 7
+_MAX_WIDE_SUM = 1 << 47
 _ROUND_TWICE, _ROUND_WIDE, _ROUND_ONCE = range(3)
 
 
@@ -59,6 +63,9 @@ def lower_any(
             raise refuse(context, "int16 activations with a zero point other than 0 have no kernel")
         if scales[1].max(initial=0) > _MAX_WIDE_SHIFT:
             raise refuse(context, f"a multiplier of 2^{_MAX_WIDE_SHIFT} or more is beyond the reference's range")
+    addend = bias_values(context, bias, len(by_channel), _BIAS_DTYPES[source.dtype])
+    if wide:
+        _check_wide_sums(context, addend, by_channel)
     act_min, act_max = activation_range(context, context.output)
     rows_out = context.rows(context.output)
     count = rows_out.height * rows_out.width * by_channel.size if macs is None else macs
@@ -70,7 +77,7 @@ def lower_any(
         out_rows=out_rows,
         parameters={
             "weights": by_channel,
-            "bias": bias_values(context, bias, len(by_channel)),
+            "bias": addend,
             "multiplier": scales[0],
             "shift": scales[1],
             "per_channel": int(scales[0].size > 1),
@@ -87,6 +94,15 @@ def lower_any(
             **geometry,
         },
     )
+
+
+def _check_wide_sums(context: Context, bias: Array, by_channel: Array) -> None:
+    """No input may bring a sum beyond the rule's range."""
+    largest_int16 = 1 << 15
+    products = largest_int16 * np.abs(by_channel.reshape(len(by_channel), -1).astype(np.int64)).sum(axis=1)
+    # Of bounds that cannot overflow: the bias may be any int64.
+    if np.any(bias >= _MAX_WIDE_SUM - products) or np.any(bias <= products - _MAX_WIDE_SUM):
+        raise refuse(context, "its bias brings sums of 2^47 or more, beyond the reference's range")
 
 
 def _has_wide_bias(context: Context, position: int) -> bool:

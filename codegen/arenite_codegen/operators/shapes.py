@@ -20,10 +20,12 @@ __all__ = [
     "conv",
     "depthwise",
     "joined",
+    "named",
     "pad",
     "pool",
     "reduced",
     "same",
+    "selected",
     "transposed",
 ]
 
@@ -56,12 +58,21 @@ def same(context: Context) -> Shape:
 
 
 def broadcast(context: Context) -> Shape:
-    """What both inputs make together."""
-    first, second = context.input(0), context.input(1)
+    """What all inputs make together."""
+    inputs = [context.input(position) for position in range(len(context.operator.inputs))]
     try:
-        return np.broadcast_shapes(first.shape, second.shape)
+        return np.broadcast_shapes(*(tensor.shape for tensor in inputs))
     except ValueError:
-        raise refuse(context, f"{first} and {second} do not broadcast") from None
+        raise refuse(context, f"{' and '.join(map(str, inputs))} do not broadcast") from None
+
+
+def selected(context: Context) -> Shape:
+    """SELECT: of both sides; its condition has it too, or is one for all, or for each slice along the first axis."""
+    which, first, second = (tuple(context.input(position).shape) for position in range(3))
+    if first != second or which not in (first, first[:1], ()):
+        shapes = f"{context.input(0)}, {context.input(1)} and {context.input(2)}"
+        raise refuse(context, f"{shapes} do not suit each other", "Convert with SELECT_V2, which broadcasts.")
+    return first
 
 
 def joined(context: Context) -> Shape:
@@ -156,6 +167,11 @@ def pad(context: Context) -> Shape:
     if amounts.shape != (len(shape), 2) or amounts.min() < 0:
         raise refuse(context, f"its paddings {amounts.tolist()} do not suit {context.input(0)}")
     return tuple(extent + int(before) + int(after) for extent, (before, after) in zip(shape, amounts, strict=True))
+
+
+def named(context: Context) -> Shape:
+    """What a constant input, the first, says: TRANSPOSE_CONV could make several shapes."""
+    return tuple(int(extent) for extent in context.whole_numbers(0).ravel())
 
 
 def transposed(context: Context) -> Shape:

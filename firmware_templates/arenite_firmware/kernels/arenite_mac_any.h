@@ -47,23 +47,23 @@ static inline int32_t arenite_requantise_wide(int64_t sum, int32_t multiplier, i
     return (int32_t)((sum * reduced + ((int64_t)1 << (right - 1))) >> right);
 }
 
-/* sum * multiplier * 2^(shift - 31), rounded once, half up. The sum is within int32. */
-static inline int32_t arenite_requantise_once(int64_t sum, int32_t multiplier, int32_t shift) {
+/* sum * multiplier * 2^(shift - 31), rounded once, half up. */
+static inline int32_t arenite_requantise_once(int32_t sum, int32_t multiplier, int32_t shift) {
     const int32_t right = 31 - shift;
-    return (int32_t)((sum * multiplier + ((int64_t)1 << (right - 1))) >> right);
+    return (int32_t)(((int64_t)sum * multiplier + ((int64_t)1 << (right - 1))) >> right);
 }
 
-/* An accumulator as an output. A sum that int32 cannot hold always takes the rule for int64. */
+/* An accumulator as an output. Where the reference sums in int32, the sum wraps as its does. */
 static inline int32_t arenite_mac_output(const arenite_mac_any_t *p, int64_t sum, int32_t channel) {
     const int32_t multiplier = p->multiplier[p->per_channel ? channel : 0];
     const int32_t shift = p->shift[p->per_channel ? channel : 0];
     int32_t scaled;
-    if (p->rounding == ARENITE_ROUND_WIDE || sum < INT32_MIN || sum > INT32_MAX) {
+    if (p->rounding == ARENITE_ROUND_WIDE) {
         scaled = arenite_requantise_wide(sum, multiplier, shift);
     } else if (p->rounding == ARENITE_ROUND_ONCE) {
-        scaled = arenite_requantise_once(sum, multiplier, shift);
+        scaled = arenite_requantise_once((int32_t)(uint32_t)sum, multiplier, shift);
     } else {
-        scaled = arenite_requantise((int32_t)sum, multiplier, shift);
+        scaled = arenite_requantise((int32_t)(uint32_t)sum, multiplier, shift);
     }
     return arenite_clamp((int32_t)((uint32_t)scaled + (uint32_t)p->out_zero_point), p->act_min, p->act_max);
 }
