@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from arenite.errors import ModelError, UnsupportedOperatorError
-from arenite_converters.coreml.compress import int8_weights, palette
+from arenite_converters.coreml.biases import mended_biases
+from arenite_converters.coreml.compress import LayerValues, int8_weights, palette
+from arenite_converters.coreml.input_statistics import gather_statistics
 from arenite_converters.coreml.mil_executor import MilExecutor
 from arenite_converters.coreml.operators import OPERATORS
 from arenite_converters.coreml.operators.windowed import columns
@@ -242,3 +244,38 @@ def test_contradictions_are_errors(tmp_path: Path) -> None:
         executor.run({"x": np.zeros(3)})
     with pytest.raises(ModelError, match="Check the path"):
         MilExecutor(tmp_path / "none.mlpackage")
+
+
+def _two_layers(first: str, layers: dict[str, LayerValues], biases: dict[str, Any]) -> MilExecutor:
+    """x -> first -> a -> relu -> y."""
+
+    def op(kind: str, name: str, **inputs: Any) -> Operation:
+        return Operation(kind, name, inputs, (Value(name, "float16", (1, 4)),))
+
+    def linear(name: str, x: str) -> Operation:
+        return op("linear", name, x=Reference(x), weight=Reference(f"{name}_weight"), bias=biases[name])
+
+    weights = [op("const", f"{name}_weight", val=layer.weight.astype(np.float16)) for name, layer in layers.items()]
+    relu = op("relu", "b", x=Reference("a"))
+    seen = op(first, "seen", x=Reference("x"))
+    return MilExecutor(_program(*weights, seen, linear("a", "seen"), relu, linear("y", "b")))
+
+
+def test_mended_biases_keep_every_layers_mean() -> None:
+    """Behind a coarse rounding the second layer's mean is right too, whatever the ReLU between makes of the first's."""
+    layers = {name: LayerValues(floats(4, terms), floats(4)) for name, terms in (("a", 2), ("y", 4))}
+    samples = [{"x": floats(1, 2)} for _ in range(40)]
+    trained = {name: layer.bias for name, layer in layers.items()}
+    statistics = gather_statistics(_two_layers("identity", layers, trained), samples)
+    mended = mended_biases(_two_layers("floor", layers, trained), samples, statistics, layers)
+    assert {name: bias.dtype for name, bias in mended.items()} == {"a": np.float16, "y": np.float16}
+
+    x = np.concatenate([sample["x"] for sample in samples])
+    first, last = layers["a"], layers["y"]
+    expected = np.maximum(x @ first.weight.T + first.bias, 0) @ last.weight.T + last.bias
+    errors = []
+    for biases in (trained, mended):
+        executor = _two_layers("floor", layers, biases)
+        found = np.concatenate([executor.run(sample)["y"] for sample in samples])
+        errors.append(np.abs(found.mean(axis=0) - expected.mean(axis=0)).max())
+    assert errors[0] > 1 and errors[1] < 0.02, errors

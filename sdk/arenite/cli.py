@@ -301,7 +301,7 @@ def _add_quantising(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-drop", type=float, metavar="PERCENT", help=drop)
     alone = "quantise each layer alone too, and report what that does to the answers"
     group.add_argument("--sensitivity", action="store_true", default=None, help=alone)
-    search = "try several settings, take the one that agrees best with float"
+    search = "try several settings, take the one that agrees best with float; samples of one picture stand side by side"
     group.add_argument("--search", action="store_true", default=None, help=search)
 
 

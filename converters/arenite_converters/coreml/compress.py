@@ -71,6 +71,7 @@ def compressed(
     statistics: Mapping[str, InputStatistics],
     exact: Mapping[str, LayerValues],
     keep_float: Collection[str] = (),
+    biases: Mapping[str, Array] | None = None,
 ) -> Any:
     """The model in a precision, its biases mended.
 
@@ -80,6 +81,7 @@ def compressed(
         statistics: Of the layers' inputs, by the layer's name.
         exact: What the layers held before float16, by the layer's name.
         keep_float: Layers that read float16 in `w8a8` too.
+        biases: Those that are known, by the layer's name; the others are mended for the rounding of their own weights.
     """
     makers = {"float16": _half, "palettised": _palettised}
 
@@ -91,6 +93,8 @@ def compressed(
         seen = statistics[name]
         weight = makers[precision](op, mb, values.weight) if precision in makers else _int8(mb, values.weight, seen)
         parts = _mended(weight, values, seen.mean)
+        if biases and name in biases:
+            parts["bias"] = biases[name]
         if precision == "w8a8" and name not in keep_float:
             parts["x"] = _eight_bit(op, mb, seen)
         return parts

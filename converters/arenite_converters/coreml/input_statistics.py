@@ -18,7 +18,7 @@ from arenite_converters.coreml.operators.windowed import columns
 from arenite_converters.coreml.program import Operation, Reference
 from arenite_converters.least_squares import MOST_TERMS
 
-__all__ = ["InputStatistics", "LAYERS", "gather_statistics"]
+__all__ = ["InputStatistics", "LAYERS", "gather_statistics", "mean_of"]
 
 Array = npt.NDArray[Any]
 # Operations whose weights and inputs are quantised.
@@ -88,6 +88,14 @@ def gather_statistics(
     for sample in inputs:
         executor.run(sample, watch)
     return {name: found.statistics() for name, found in sums.items() if found.samples}
+
+
+def mean_of(op: Operation, executor: MilExecutor, inputs: Iterable[Array]) -> Array:
+    """`InputStatistics.mean` of a layer, given its input in each sample."""
+    sums = _Sums(op, executor, moments=False)
+    for value in inputs:
+        sums.add(value)
+    return sums.statistics().mean
 
 
 def _is_computed(op: Operation, executor: MilExecutor) -> bool:

@@ -9,7 +9,8 @@ hardware: the Neural Engine and the GPU accumulate in ways of their own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = ["MilExecutor"]
 
 Array = npt.NDArray[Any]
 Watch = Callable[[Operation | None, str, Array], None]
+Change = Callable[[Operation, Sequence[Mapping[str, Any]]], Operation]
 # What computes no new value of a float type: there is nothing to round.
 _EXACT = {
     "concat", "depth_to_space", "expand_dims", "max_pool", "pad", "pixel_shuffle", "relu", "relu6", "reshape",
@@ -68,10 +70,9 @@ class MilExecutor:
         Raises:
             ModelError: An input is missing or of another shape, or the program contradicts itself.
         """
-        values = dict(self.constants)
-        for value in self.program.inputs:
-            values[value.name] = self._input(value.name, value.shape, inputs)
-            if watch is not None:
+        values = self.constants | self._inputs(inputs)
+        if watch is not None:
+            for value in self.program.inputs:
                 watch(None, value.name, values[value.name])
         for op in self._operations:
             self._compute(op, values)
@@ -79,6 +80,36 @@ class MilExecutor:
                 if watch is not None:
                     watch(op, output.name, values[output.name])
         return {name: values[name] for name in self.program.outputs}
+
+    def run_together(self, samples: Sequence[Mapping[str, Array]], change: Change) -> None:
+        """All samples side by side, operation by operation.
+
+        Args:
+            samples: Inputs, as `run` takes them.
+            change: Given each operation and, by name, what every sample has for it; returns the one to run instead.
+
+        Raises:
+            ModelError: As `run`.
+        """
+        rows = [ChainMap(self._inputs(sample), self.constants) for sample in samples]
+        gone = self._read_last()
+        for i, op in enumerate(self._operations):
+            chosen = change(op, rows)
+            for row in rows:
+                self._compute(chosen, row)
+                for name in gone[i]:
+                    row.maps[0].pop(name, None)
+
+    def _read_last(self) -> list[list[str]]:
+        """For each operation, the names that none behind it reads."""
+        last = {name: i for i, op in enumerate(self._operations) for name in _read_by(op.inputs.values())}
+        found: list[list[str]] = [[] for _ in self._operations]
+        for name, i in last.items():
+            found[i].append(name)
+        return found
+
+    def _inputs(self, given: Mapping[str, Array]) -> dict[str, Any]:
+        return {value.name: self._input(value.name, value.shape, given) for value in self.program.inputs}
 
     def _input(self, name: str, shape: tuple[int, ...], inputs: Mapping[str, Array]) -> Array:
         if name not in inputs or np.shape(inputs[name]) != shape:
@@ -88,7 +119,7 @@ class MilExecutor:
             )
         return np.asarray(inputs[name], np.float32)
 
-    def _compute(self, op: Operation, values: dict[str, Any]) -> None:
+    def _compute(self, op: Operation, values: MutableMapping[str, Any]) -> None:
         try:
             arguments = {name: _resolved(argument, values) for name, argument in op.inputs.items()}
             with np.errstate(all="ignore"):
@@ -126,6 +157,15 @@ def _unknown(op: Operation) -> str:
     except TypeError as error:
         return f"{op.kind} ({error})"
     return ""
+
+
+def _read_by(arguments: Iterable[Any]) -> Iterator[str]:
+    """The names that arguments refer to."""
+    for argument in arguments:
+        if isinstance(argument, Reference):
+            yield argument.name
+        elif isinstance(argument, tuple):
+            yield from _read_by(argument)
 
 
 def _resolved(argument: Any, values: Mapping[str, Any]) -> Any:

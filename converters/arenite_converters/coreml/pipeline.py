@@ -22,6 +22,7 @@ from arenite.graph import Graph, Tensor
 from arenite.progress import Progress
 from arenite_converters.calibration import CalibrationSource, SampleSet, halves, read_samples, spread
 from arenite_converters.checks import refuse_wrong_meaning
+from arenite_converters.coreml.biases import mended_biases
 from arenite_converters.coreml.checking import (
     CONTENT_METADATA,
     LEAST,
@@ -224,7 +225,7 @@ class _Job:
         if self.precision == "w8a8":
             self._choose_kept_float()
         self.statistics = self._statistics_of(self.calibration)
-        self._save_compressed(self.statistics)
+        self._save(self.statistics, self.calibration)
 
     def _choose_kept_float(self) -> None:
         """As few layers as suffice, by what one half of the samples makes of the other."""
@@ -235,7 +236,7 @@ class _Job:
             self.kept_float = tuple(noisy[: round(share * len(noisy))])
             if share == _KEPT_SHARES[-1]:
                 break
-            self._save_compressed(statistics)
+            self._save(statistics, tried)
             if self._is_good(spread(compared or tried, _TRIAL_SAMPLES)):
                 break
 
@@ -250,10 +251,22 @@ class _Job:
             yield self.runner.inputs(sample)
             step.advance()
 
-    def _save_compressed(self, statistics: Mapping[str, InputStatistics]) -> None:
+    def _save(self, statistics: Mapping[str, InputStatistics], samples: Sequence[Array]) -> None:
+        """The package, its biases mended; `statistics` are of these samples."""
+        self._save_compressed(statistics)
+        if self.precision == "w8a8":
+            runner = Runner(read_package(self.package), self.contract)
+            with self.progress.step("mend biases"):
+                inputs = [runner.inputs(sample) for sample in spread(samples, _STATISTICS_SAMPLES)]
+                biases = mended_biases(runner.executor, inputs, statistics, self.exact)
+            self._save_compressed(statistics, biases)
+
+    def _save_compressed(
+        self, statistics: Mapping[str, InputStatistics], biases: Mapping[str, Array] | None = None
+    ) -> None:
         self.package = self.scratch / "out" / "model.mlpackage"
         with self.progress.step(f"write {self.precision}"), quiet():
-            made = compressed(self.float16, self.precision, statistics, self.exact, self.kept_float)
+            made = compressed(self.float16, self.precision, statistics, self.exact, self.kept_float, biases)
             # coremltools says when it ran; the same model shall give the same package.
             made.user_defined_metadata.pop("com.github.apple.coremltools.conversion_date", None)
             made.user_defined_metadata[CONTRACT_METADATA] = self.contract.to_json()
