@@ -80,7 +80,7 @@ def _quantised_inputs(graph: Graph) -> dict[int, Operator]:
     """The QUANTIZE behind each float32 input that nothing else reads."""
     readers = Counter(i for operator in graph.operators for i in operator.inputs)
     wanted = (*graph.inputs, *graph.outputs)
-    found = {op.inputs[0]: op for op in graph.operators if op.kind == "QUANTIZE" and op.inputs[0] in graph.inputs}
+    found = {op.inputs[0]: op for op in _of_one(graph, "QUANTIZE") if op.inputs[0] in graph.inputs}
     return {
         source: operator
         for source, operator in found.items()
@@ -95,16 +95,19 @@ def _dequantised_outputs(graph: Graph, made_by: set[int]) -> dict[int, Operator]
     readers = Counter(i for operator in graph.operators for i in operator.inputs)
     made = {i for operator in graph.operators if operator.index not in made_by for i in operator.outputs}
     found: dict[int, Operator] = {}
-    for operator in graph.operators:
-        if operator.kind != "DEQUANTIZE" or graph.outputs.count(operator.outputs[0]) != 1:
-            continue
-        (source,), (output,) = operator.inputs, operator.outputs
+    for operator in _of_one(graph, "DEQUANTIZE"):
+        source, output = operator.inputs[0], operator.outputs[0]
         taken = source in graph.outputs or any(source == other.inputs[0] for other in found.values())
-        if source not in made or taken or readers[output]:
+        if source not in made or taken or readers[output] or graph.outputs.count(output) != 1:
             continue
         if _are_float_and_integer(graph.tensors[output], graph.tensors[source]):
             found[output] = operator
     return found
+
+
+def _of_one(graph: Graph, kind: str) -> list[Operator]:
+    """Operators of a kind with an input and an output, as they should have: a damaged file is judged later."""
+    return [op for op in graph.operators if op.kind == kind and (len(op.inputs), len(op.outputs)) == (1, 1)]
 
 
 def _are_float_and_integer(real: Tensor, whole: Tensor) -> bool:
