@@ -29,7 +29,7 @@ ALLOWED = {
     "arenite_firmware": {"arenite_firmware"},
 }
 # The thin functions and the command line look the other way, inside functions only.
-OUTWARD = {"__init__.py", "cli.py", "_commands.py", "_text"}
+OUTWARD = {"__init__.py", "cli.py", "_commands", "_text"}
 # Frameworks, compilers, emulators and engines: imported by the function that needs them.
 HEAVY = {
     "ai_edge_litert",
