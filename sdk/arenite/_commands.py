@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import arenite
-from arenite import _text, progress
+from arenite import progress
 from arenite._reports import print_json, write_json
+from arenite._text import device as device_text
+from arenite._text import firmware as firmware_text
+from arenite._text import measurements as measurements_text
+from arenite._text import models as models_text
 from arenite.errors import CheckFailedError, UsageError
 from arenite.labels import read_labels
 from arenite.preprocess import pictures_in
@@ -87,7 +91,7 @@ def convert(arguments: argparse.Namespace) -> int:
         from arenite_converters import save_recipe
 
         save_recipe(report, arguments.save_recipe)
-    _show(arguments, report, _text.coreml if is_package else _text.conversion)
+    _show(arguments, report, models_text.coreml if is_package else models_text.conversion)
     repeat = report.repeat
     return _YES if repeat is None or repeat.identical or repeat.differences else _NO
 
@@ -135,7 +139,7 @@ def _quantisation(arguments: argparse.Namespace) -> QuantiseOptions | None:
 
 def inspect(arguments: argparse.Namespace) -> int:
     """`arenite inspect MODEL`."""
-    return _show(arguments, arenite.inspect(arguments.model, arguments.picture), _text.inspection)
+    return _show(arguments, arenite.inspect(arguments.model, arguments.picture), models_text.inspection)
 
 
 def contract_show(arguments: argparse.Namespace) -> int:
@@ -143,14 +147,14 @@ def contract_show(arguments: argparse.Namespace) -> int:
     from arenite.contract_check import show_contract
 
     report = show_contract(arguments.model)
-    _show(arguments, report, _text.contract)
+    _show(arguments, report, models_text.contract)
     return _NO if report.contract is None else _YES
 
 
 def contract_check(arguments: argparse.Namespace) -> int:
     """`arenite contract check MODEL`: exit 1 when something is wrong."""
     report = arenite.verify_contract(arguments.model)
-    _show(arguments, report, _text.contract_check)
+    _show(arguments, report, models_text.contract_check)
     return _YES if report.valid else _NO
 
 
@@ -161,7 +165,7 @@ def contract_set(arguments: argparse.Namespace) -> int:
         fields["outputs[0].labels"] = list(read_labels(arguments.labels))
     merge = None if arguments.merge is None else _json_object(Path(arguments.merge))
     report = arenite.set_contract(arguments.model, arguments.out, fields, merge=merge)
-    return _show(arguments, report, _text.contract_edit)
+    return _show(arguments, report, models_text.contract_edit)
 
 
 def _json_object(path: Path) -> dict[str, Any]:
@@ -180,7 +184,7 @@ def _json_object(path: Path) -> dict[str, Any]:
 def skew(arguments: argparse.Namespace) -> int:
     """`arenite skew MODEL PICTURE`: exit 1 when a route leads to another answer."""
     report = arenite.skew(arguments.model, arguments.picture, engine=arguments.engine)
-    _show(arguments, report, _text.skew)
+    _show(arguments, report, models_text.skew)
     return _YES if report.same_answer else _NO
 
 
@@ -191,6 +195,7 @@ def bundle(arguments: argparse.Namespace) -> int:
         arguments.board,
         arguments.out,
         arena_bytes=arguments.arena_bytes,
+        float_ends=arguments.float_ends,
         row_fed=_row_fed(arguments),
         max_mac_factor=arguments.max_mac_factor,
         caller_inputs=_positions(arguments.caller_input),
@@ -208,23 +213,23 @@ def bundle(arguments: argparse.Namespace) -> int:
         force=arguments.force,
         progress=_progress(),
     )
-    return _show(arguments, report, _text.bundle)
+    return _show(arguments, report, firmware_text.bundle)
 
 
 def boards(arguments: argparse.Namespace) -> int:
     """`arenite boards`."""
-    return _show(arguments, arenite.boards(), _text.boards)
+    return _show(arguments, arenite.boards(), firmware_text.boards)
 
 
 def boards_add(arguments: argparse.Namespace) -> int:
     """`arenite boards add FILE`."""
-    return _show(arguments, arenite.add_board(arguments.file), _text.added_board)
+    return _show(arguments, arenite.add_board(arguments.file), firmware_text.added_board)
 
 
 def fit(arguments: argparse.Namespace) -> int:
     """`arenite fit MODEL`: exit 1 when the model fits none of the boards."""
     report = arenite.fit(arguments.model, arguments.boards, progress=_progress())
-    _show(arguments, report, _text.board_fits)
+    _show(arguments, report, firmware_text.board_fits)
     return _YES if report.fits_somewhere else _NO
 
 
@@ -241,21 +246,21 @@ def build(arguments: argparse.Namespace) -> int:
     if arguments.model_for is not None:
         return _build_model(arguments)
     report = arenite.build(arguments.bundle, arguments.toolchain, optimise=arguments.optimize, progress=_progress())
-    return _show(arguments, report, _text.build)
+    return _show(arguments, report, firmware_text.build)
 
 
 def _build_model(arguments: argparse.Namespace) -> int:
     if arguments.slot is None:
         raise UsageError("--slot must be given with --model-for", cure="Give 0 or 1: `arenite update state` says which")
     report = arenite.build_model(arguments.bundle, arguments.model_for, arguments.slot)
-    return _show(arguments, report, _text.model_slot)
+    return _show(arguments, report, firmware_text.model_slot)
 
 
 def verify(arguments: argparse.Namespace) -> int:
     """`arenite verify DIR --on emulator|PORT`: exit 1 when a byte differs."""
     options = _chosen(arguments, "random", "seed", "timeout_s", "baud")
     report = arenite.verify(arguments.bundle, on=arguments.on, progress=_progress(), **options)
-    _show(arguments, report, _text.verification)
+    _show(arguments, report, device_text.verification)
     return _YES if report.identical else _NO
 
 
@@ -268,7 +273,7 @@ def profile(arguments: argparse.Namespace) -> int:
         from arenite.profile_page import profile_page
 
         Path(arguments.html).write_text(profile_page(report), encoding="utf-8")
-    return _show(arguments, report, _text.profiling)
+    return _show(arguments, report, device_text.profiling)
 
 
 def estimate(arguments: argparse.Namespace) -> int:
@@ -276,7 +281,7 @@ def estimate(arguments: argparse.Namespace) -> int:
     options = {"row_fed": arguments.row_fed, "uw_per_mhz": arguments.uw_per_mhz}
     clock_hz = None if arguments.clock_mhz is None else round(arguments.clock_mhz * 1e6)
     report = arenite.estimate(arguments.model, arguments.board, clock_hz=clock_hz, progress=_progress(), **options)
-    return _show(arguments, report, _text.estimation)
+    return _show(arguments, report, device_text.estimation)
 
 
 def flash(arguments: argparse.Namespace) -> int:
@@ -293,7 +298,7 @@ def flash(arguments: argparse.Namespace) -> int:
         progress=_progress(),
         **_chosen(arguments, "baud"),
     )
-    _show(arguments, report, _text.flashing)
+    _show(arguments, report, device_text.flashing)
     return _YES if report.verification is None or report.verification.identical else _NO
 
 
@@ -302,7 +307,7 @@ def update_keygen(arguments: argparse.Namespace) -> int:
     from arenite.device import updating
 
     key = updating.make_key(Path(arguments.key))
-    return _show(arguments, {"key": arguments.key, "public_key": key}, _text.update_key)
+    return _show(arguments, {"key": arguments.key, "public_key": key}, device_text.update_key)
 
 
 def update_sign(arguments: argparse.Namespace) -> int:
@@ -325,7 +330,7 @@ def update_sign(arguments: argparse.Namespace) -> int:
             **_chosen(arguments, "build"),
         )
     Path(arguments.out).write_bytes(image)
-    return _show(arguments, updating.read_header(image), _text.update_image)
+    return _show(arguments, updating.read_header(image), device_text.update_image)
 
 
 def update_show(arguments: argparse.Namespace) -> int:
@@ -334,7 +339,7 @@ def update_show(arguments: argparse.Namespace) -> int:
 
     key = None if arguments.key is None else updating.read_public_key(Path(arguments.key))
     header = updating.read_header(Path(arguments.image).read_bytes(), key)
-    return _show(arguments, header, _text.update_image)
+    return _show(arguments, header, device_text.update_image)
 
 
 def update_send(arguments: argparse.Namespace) -> int:
@@ -344,7 +349,7 @@ def update_send(arguments: argparse.Namespace) -> int:
     image = Path(arguments.image).read_bytes()
     with open_device(arguments.port) as device:
         report = updating.send_image(device, image, confirm=not arguments.no_confirm, progress=_progress())
-    return _show(arguments, report, _text.update_report)
+    return _show(arguments, report, device_text.update_report)
 
 
 def update_state(arguments: argparse.Namespace) -> int:
@@ -353,7 +358,7 @@ def update_state(arguments: argparse.Namespace) -> int:
 
     with open_device(arguments.port) as device:
         state = updating.read_state(device, updating.Kind[arguments.kind.upper()])
-    return _show(arguments, state, _text.update_state)
+    return _show(arguments, state, device_text.update_state)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -377,7 +382,7 @@ def bench(arguments: argparse.Namespace) -> int:
         progress=_progress(),
     )
     try:
-        return _show(arguments, report, _text.benchmark)
+        return _show(arguments, report, measurements_text.benchmark)
     finally:
         if kept is not None:
             write_json(report, kept)
@@ -387,7 +392,7 @@ def bench(arguments: argparse.Namespace) -> int:
 def compare(arguments: argparse.Namespace) -> int:
     """`arenite compare BEFORE AFTER`: exit 1 when the second is slower than allowed."""
     report = arenite.compare(arguments.before, arguments.after, by=arguments.by, max_ratio=arguments.max_ratio)
-    _show(arguments, report, _text.comparison)
+    _show(arguments, report, measurements_text.comparison)
     return _YES if report.within_limit else _NO
 
 
@@ -405,7 +410,7 @@ def compare_models(arguments: argparse.Namespace) -> int:
         from arenite_converters import comparison_page
 
         Path(arguments.html).write_text(comparison_page(report), encoding="utf-8")
-    _show(arguments, report, _text.model_comparison)
+    _show(arguments, report, models_text.model_comparison)
     return _YES if report.agrees else _NO
 
 
@@ -426,7 +431,7 @@ def energy(arguments: argparse.Namespace) -> int:
         progress=_progress(),
     )
     try:
-        return _show(arguments, report, _text.energy)
+        return _show(arguments, report, measurements_text.energy)
     finally:
         _page(arguments, report)
 
@@ -461,7 +466,7 @@ def _page(arguments: argparse.Namespace, report: BenchReport | EnergyReport) -> 
 def doctor(arguments: argparse.Namespace) -> int:
     """`arenite doctor`: exit 1 when some job cannot be done here."""
     report = arenite.doctor()
-    _show(arguments, report, _text.diagnosis)
+    _show(arguments, report, measurements_text.diagnosis)
     return _YES if report.healthy else _NO
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from arenite._reports import print_json
-from arenite._text import printable
+from arenite._text.lines import printable
 from arenite.comparison import STATISTICS
 from arenite.contract import CLASS_MEANINGS, COLOURS, CROPS, FILTERS, NORMALISATIONS
 from arenite.coreml_package import PRECISIONS as COREML_PRECISIONS
@@ -387,6 +387,8 @@ def _add_bundle(commands: Any) -> None:
     parser.add_argument(
         "--arena-bytes", type=_positive, metavar="N", help="fail when the plan needs more than N bytes"
     )
+    ends = "leave float32 inputs and outputs that the model quantises itself; else the board takes its integers"
+    parser.add_argument("--float-ends", action="store_true", help=ends)
     which = "a position, counted from 0, or `all`; repeat the option for several"
     parser.add_argument(
         "--caller-input", type=_position, action="append", default=[], metavar="N",
