@@ -171,7 +171,7 @@ def _build_into(place: Path, graph: Graph) -> None:
         with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as folder:
             work, finished = Path(folder), Path(folder) / "finished"
             finished.mkdir()
-            bundled = arenite.bundle(graph.path, "host", work / "bundle", vectors=0)
+            bundled = arenite.bundle(graph.path, "host", work / "bundle", float_ends=True, vectors=0)
             if bundled.model_sha256 != graph.sha256:
                 raise ModelError("the file changed while it was opened", where=graph.path, cure="Open it again.")
             report = arenite.build(work / "bundle")
