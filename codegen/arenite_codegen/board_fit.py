@@ -13,12 +13,12 @@ from pathlib import Path
 
 from arenite.errors import UnsupportedOperatorError
 from arenite.progress import Progress, silent
-from arenite.tflite_graph import read_graph
 from arenite_codegen.board_hardware import FAMILIES
 from arenite_codegen.board_model import Board, Features
 from arenite_codegen.boards import list_boards, load_board
 from arenite_codegen.cycle_model import CYCLES_PER_INSTRUCTION, CyclesPerInstruction
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
+from arenite_codegen.ends import read_for_board
 from arenite_codegen.fit import CODE_BYTES, Shortfall, flash_of, nearest_network, ram_of, shortfalls
 from arenite_codegen.legalise import legalise
 from arenite_codegen.network import Network
@@ -121,7 +121,7 @@ def fit(model: Path | str, boards: Sequence[str | Path] | None = None, progress:
     """
     path = Path(model)
     chosen = [load_board(board) for board in (boards or hardware_boards())]
-    trial = _Trial(legalise(read_graph(path)), str(path))
+    trial = _Trial(legalise(read_for_board(path).graph), str(path))
     found = []
     with (progress or silent()).step(f"fit {path.name}", len(chosen)) as step:
         for board in chosen:

@@ -17,7 +17,6 @@ from arenite.contract import Contract, contract_of
 from arenite.errors import ContractError, DoesNotFitError, UsageError
 from arenite.graph import Graph
 from arenite.progress import Progress, silent
-from arenite.tflite_graph import read_graph
 from arenite_codegen.application import Benchmark, benchmark_defines, benchmark_of
 from arenite_codegen.arena_page import arena_page
 from arenite_codegen.board_schema import BAUD_HIGH, BAUD_LOW
@@ -30,6 +29,7 @@ from arenite_codegen.camera import Camera, Preprocessing, camera_entry, make_pre
 from arenite_codegen.contract_files import CAMERA_SOURCES, contract_files
 from arenite_codegen.cost_model import busy_kernels
 from arenite_codegen.emit import SINGLE_SYMBOL, Emitted, emit
+from arenite_codegen.ends import BoardModel, read_for_board
 from arenite_codegen.export import check_exports, export_files
 from arenite_codegen.firmware import Shared, shared_files, symbols_of
 from arenite_codegen.fit import check_fit, flash_of, ram_of
@@ -63,12 +63,17 @@ class _Source:
 
     model: Path
     symbol: str
-    graph: Graph
+    read: BoardModel
     network: Network
     schedule: Schedule
     plan: Plan
     contract: Contract | None
     camera: Preprocessing | None
+
+    @property
+    def graph(self) -> Graph:
+        """Of the model as the board runs it."""
+        return self.read.graph
 
     @property
     def camera_bytes(self) -> int:
@@ -93,6 +98,7 @@ class _Options:
     """What holds for each model of a bundle."""
 
     board: Board
+    float_ends: bool
     caller_inputs: bool | Sequence[int]
     caller_outputs: bool | Sequence[int]
     keep_input: bool
@@ -112,6 +118,7 @@ def bundle(
     out_dir: Path | str,
     *,
     arena_bytes: int | None = None,
+    float_ends: bool = False,
     row_fed: bool | Sequence[bool] = False,
     caller_inputs: bool | Sequence[int] = False,
     caller_outputs: bool | Sequence[int] = False,
@@ -139,6 +146,8 @@ def bundle(
         board: Name of a board, or the path of a `board.toml`.
         out_dir: Folder to write; an earlier bundle there is replaced.
         arena_bytes: Refuse a plan that needs more.
+        float_ends: Leave inputs and outputs that are float32 as they are, with four bytes an element, where the model
+            quantises them itself; otherwise they are the integers behind its QUANTIZE and before its DEQUANTIZE.
         row_fed: Take the input row by row, so that the frame is never stored; one answer for each model, or for all.
         caller_inputs, caller_outputs: Positions of those whose memory the application gives at run time, or True for
             all: they are not in the arena, and a run does not overwrite such an input.
@@ -190,6 +199,7 @@ def bundle(
         target = target if slotted is None else slotted.board
         options = _Options(
             board=target,
+            float_ends=float_ends,
             caller_inputs=caller_inputs,
             caller_outputs=caller_outputs,
             keep_input=keep_input,
@@ -285,7 +295,7 @@ def _bundle(
             cure="Allow more, or use a smaller width or resolution.",
         )
     say("golden vectors")
-    golden = [make_vectors(one.model.read_bytes(), one.graph, vectors) for one in models]
+    golden = [make_vectors(one.read.content, one.graph, vectors) for one in models]
     say("write")
     with Staging(place) as folder:
         manifest = _write(folder, target, models, golden, shared, options, benchmark)
@@ -296,7 +306,8 @@ def _plan_model(
     model: Path, symbol: str, row_fed: bool, options: _Options, say: Callable[[str], None]
 ) -> _Source:
     say("read")
-    graph = read_graph(model)
+    read = read_for_board(model, options.float_ends)
+    graph = read.graph
     say("legalise")
     network = legalise(graph)
     network = feed_by_rows(network, str(model)) if row_fed else network
@@ -309,7 +320,7 @@ def _plan_model(
         camera = make_preprocessing(contract.input, network.inputs[0], options.camera, str(model))
     ram = ram_of(options.board, 0 if camera is None else camera.memory_bytes)
     planned = plan_network(network, options.max_mac_factor, ram, options.guards)
-    return _Source(model, symbol, graph, planned.network, planned.schedule, planned.plan, contract, camera)
+    return _Source(model, symbol, read, planned.network, planned.schedule, planned.plan, contract, camera)
 
 
 def _camera_bytes(models: Sequence[_Source]) -> int:
@@ -428,7 +439,7 @@ def _write(
 def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors, choose: Choose) -> dict[str, Any]:
     """Write a model's vectors and arena maps; returns its entry in the manifest."""
     alone = one.symbol == SINGLE_SYMBOL
-    _write_bytes(folder / "reference" / f"{one.symbol}.tflite", one.model.read_bytes())
+    _write_bytes(folder / "reference" / f"{one.symbol}.tflite", one.read.content)
     vectors = folder / "vectors" if alone else folder / "vectors" / one.symbol
     for name, data in golden.files().items():
         _write_bytes(vectors / name, data)
@@ -443,6 +454,7 @@ def _write_model(folder: Path, board: Board, one: _Stages, golden: Vectors, choo
         "name": one.model.stem,
         "symbol": one.symbol,
         "sha256": one.graph.sha256,
+        "integer_ends": list(one.read.integer_ends),
         "arena_bytes": one.plan.arena_bytes,
         "arena_lower_bound_bytes": one.plan.lower_bound_bytes,
         "weights_bytes": one.emitted.weights_bytes,
@@ -558,7 +570,8 @@ def _report(place: Path, manifest: dict[str, Any]) -> BundleReport:
 
 def _model_report(model: dict[str, Any]) -> ModelReport:
     own = {field.name: model[field.name] for field in fields(ModelReport) if field.name in model}
-    return ModelReport(**own | {"vectors": model["vectors"]["count"]})
+    own |= {"vectors": model["vectors"]["count"], "integer_ends": tuple(model["integer_ends"])}
+    return ModelReport(**own)
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -74,7 +74,7 @@ class ModelReport:
     Attributes:
         name: Its file's name.
         symbol: Its name in C.
-        sha256: Digest of its file.
+        sha256: Digest of its TFLite file as the board runs it.
         arena_bytes: All the RAM that it needs while it runs, inputs and outputs included but for the caller's.
         arena_lower_bound_bytes: Rows alive at the worst moment of its schedule: no placement needs less.
         weights_bytes: Constants in flash.
@@ -82,6 +82,7 @@ class ModelReport:
         mac_factor: MACs that run, over those of the model; 1.0 means that nothing is computed twice, less that rows
             which nobody reads are not made.
         camera_bytes: RAM, beside the arena, while a camera's frame becomes the input; 0 without `--camera`.
+        integer_ends: Inputs and outputs that are float32 in the file and integers here.
     """
 
     name: str
@@ -95,6 +96,7 @@ class ModelReport:
     row_fed: bool
     vectors: int
     camera_bytes: int = 0
+    integer_ends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

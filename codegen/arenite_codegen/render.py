@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,24 @@ def render(template: str, context: Mapping[str, Any], folder: Path | None = None
         MissingToolError: Jinja2 is not installed.
         FileNotFoundError: There is no such template, or none that it includes.
     """
+    environment = _environment(str(folder or resources.files("arenite_codegen") / "templates"))
+    try:
+        found = environment.get_template(template)
+    except import_module("jinja2").TemplateNotFound as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), error.name) from error
+    text: str = found.render(context)
+    return text
+
+
+@lru_cache
+def _environment(folder: str) -> Any:
+    """One for each folder: it keeps the templates that it compiled, which took longer than all else in emitting."""
     try:
         jinja2 = import_module("jinja2")
     except ImportError as error:
-        raise MissingToolError(
-            "Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'"
-        ) from error
+        raise MissingToolError("Jinja2 is not installed", cure="Install it: pip install 'arenite[firmware]'") from error
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(str(folder or resources.files("arenite_codegen") / "templates")),
+        loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -40,12 +51,7 @@ def render(template: str, context: Mapping[str, Any], folder: Path | None = None
     )
     environment.filters["c_string"] = c_string
     environment.filters["comment"] = _comment
-    try:
-        found = environment.get_template(template)
-    except jinja2.TemplateNotFound as error:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), error.name) from error
-    text: str = found.render(context)
-    return text
+    return environment
 
 
 def c_string(text: str) -> str:

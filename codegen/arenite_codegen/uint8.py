@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from arenite.authority import is_uint8_born
+from arenite.errors import UnsupportedOperatorError
 from arenite.graph import Graph, Operator, Quantisation, Tensor
 
 __all__ = ["FROM_UINT8", "as_int8"]
@@ -24,6 +25,8 @@ def as_int8(graph: Graph) -> Graph:
     """The same model on int8 inside, if some operator computes with uint8."""
     if not is_uint8_born(graph):
         return graph
+    for operator in graph.operators:
+        _check_types(graph, operator)
     tensors = [_moved(tensor) for tensor in graph.tensors]
     operators = [replace(op, attributes={**op.attributes, FROM_UINT8: True}) for op in graph.operators]
     inputs, outputs = list(graph.inputs), list(graph.outputs)
@@ -44,6 +47,19 @@ def as_int8(graph: Graph) -> Graph:
         inputs=tuple(inputs),
         outputs=tuple(outputs),
     )
+
+
+def _check_types(graph: Graph, operator: Operator) -> None:
+    """uint8 beside int8 or int16: the reference takes the bytes of one for the other's."""
+    tensors = [graph.tensors[i] for i in (*operator.inputs, *operator.outputs) if i >= 0]
+    dtypes = {tensor.dtype for tensor in tensors if tensor.quantisation is not None}
+    mixed = "uint8" in dtypes and not dtypes.isdisjoint(("int8", "int16"))
+    if mixed and operator.kind not in ("QUANTIZE", "DEQUANTIZE"):
+        raise UnsupportedOperatorError(
+            f"{operator}: its tensors are of several types ({', '.join(map(str, tensors))})",
+            where=graph.path,
+            cure="Convert the model again, to one type.",
+        )
 
 
 def _is_uint8(graph: Graph, index: int) -> bool:

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from arenite import _text, cli
+from arenite import cli
 from arenite._reports import plain
+from arenite._text import lines
 from arenite.contract import CONTRACT_METADATA, make_contract
 from arenite.tflite_graph import parse_graph
 from support import bad_models
@@ -425,11 +426,11 @@ def test_plain_values() -> None:
 
 def test_table_aligns() -> None:
     rows: list[tuple[str, ...]] = [("stage", "ms"), ("read", "10.00"), ("x", "2.5")]
-    assert _text.table(rows, frozenset({1})) == ["stage     ms", "read   10.00", "x        2.5"]
+    assert lines.table(rows, frozenset({1})) == ["stage     ms", "read   10.00", "x        2.5"]
 
 
 def test_printable_shows_what_cannot_be_printed() -> None:
-    assert _text.printable("a\nb\x1b[31m ü \ud800") == "a\\nb\\x1b[31m ü \\ud800"
+    assert lines.printable("a\nb\x1b[31m ü \ud800") == "a\\nb\\x1b[31m ü \\ud800"
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is always full")

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 import arenite
-from arenite import _text, cli
+from arenite import cli
+from arenite._text import models as models_text
 from arenite.contract import CONTRACT_METADATA, make_contract
 from arenite.errors import ContractError, UsageError
 from arenite.tflite_graph import parse_graph
@@ -144,7 +145,7 @@ def test_what_cannot_be_compared(folder: Path) -> None:
 
 def test_text_and_page_hold_the_same_figures(compared: ModelComparison) -> None:
     agreed = compared.agreement
-    page, text = comparison_page(compared), "\n".join(_text.model_comparison(compared))
+    page, text = comparison_page(compared), "\n".join(models_text.model_comparison(compared))
     for figure in (f"{agreed.top1:.3f}", f"{agreed.sqnr_db:.1f} dB", f"{compared.models[0].file_bytes:,} bytes"):
         assert figure in page and figure in text
     assert page.count("<figure>") == 6 and "<script" not in page

@@ -19,8 +19,9 @@ import pytest
 from PIL import Image
 
 import arenite
-from arenite import _text, cli
+from arenite import cli
 from arenite._reports import plain
+from arenite._text import models as models_text
 from arenite.charts import Bar, Span, columns, spans
 from arenite.contract import OutputSpec, Quantised, read_contract
 from arenite.tflite_graph import parse_graph, read_graph
@@ -79,7 +80,7 @@ def test_wrong_samples_are_cautions(report: ConversionReport) -> None:
         "calibration and evaluation pictures have red and blue exchanged",
     ]
     assert "serving is far from calibration" in names
-    text = "\n".join(_text.conversion(report))
+    text = "\n".join(models_text.conversion(report))
     assert all(f"CAUTION    {name}" in text for name in names)
 
 

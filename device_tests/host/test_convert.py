@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import arenite
-from arenite import _text
+from arenite._text import models as models_text
 from arenite.contract import GOLDEN_METADATA, OutputSpec, Quantised
 from arenite.errors import (
     AreniteError,
@@ -470,7 +470,7 @@ def test_without_the_reference_no_vectors_are_written(
     assert report.contract.golden is None and report.engine_difference is None
     graph = read_graph(report.path)
     assert golden_of(graph) is None and GOLDEN_METADATA not in graph.metadata
-    assert any("tflite-micro is not installed" in line for line in _text.conversion(report))
+    assert any("tflite-micro is not installed" in line for line in models_text.conversion(report))
 
 
 def test_single_sigmoid_is_a_value(folder: Path, tmp_path: Path) -> None:

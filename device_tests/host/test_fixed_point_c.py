@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels' high multiplication in both its forms, against exact integers."""
+"""The kernels' high multiplication in all its forms, against exact integers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ int32_t multiply(int32_t a, int32_t b) { return arenite_doubling_high_mul(a, b);
 """
 
 
-@pytest.mark.parametrize("option", ["-DARENITE_LONG", "-DARENITE_NO_LONG_MULTIPLY"])
+@pytest.mark.parametrize("option", ["-DARENITE_LONG", "-DARENITE_NO_CARRY", "-DARENITE_NO_LONG_MULTIPLY"])
 def test_high_multiplication_is_exact(option: str, tmp_path: Path) -> None:
     compiler = find_compiler(sanitise=False)
     if compiler is None:

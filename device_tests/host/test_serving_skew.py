@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import arenite
-from arenite import _text
+from arenite._text import models as models_text
 from arenite.contract import CONTRACT_METADATA, make_contract
 from arenite.errors import ContractError, UsageError
 from arenite.serving_skew import fast_skew, synthetic_picture
@@ -161,7 +161,7 @@ def test_inspect_prints_the_skew_of_the_fast_mode(model: Path, tmp_path: Path) -
     spec = arenite.open(model).contract.input  # type: ignore[union-attr]
     found = arenite.inspect(model, picture)
     assert found.fast_skew == fast_skew(spec, picture)
-    assert any(line.startswith("fast mode") and "stripes.jpg" in line for line in _text.inspection(found))
+    assert any(line.startswith("fast mode") and "stripes.jpg" in line for line in models_text.inspection(found))
 
 
 def test_the_synthetic_picture_is_always_the_same() -> None:

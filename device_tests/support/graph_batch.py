@@ -149,8 +149,12 @@ class GraphBatch:
         return self._process
 
     def _last_words(self) -> str:
-        assert self._process is not None
-        code = self._process.wait(timeout=60)
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        code = process.wait(timeout=60)
+        process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
         self._process = None
         self._errors.seek(0)
         text = self._errors.read().decode(errors="replace")

@@ -24,6 +24,7 @@ import numpy as np
 from arenite.errors import AreniteError
 from arenite.tflite_graph import parse_graph
 from arenite_codegen.emit import emit
+from arenite_codegen.ends import BoardModel, with_integer_ends
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import make_plan
 from arenite_codegen.schedule import make_schedule
@@ -67,7 +68,7 @@ def outcome(model: bytes) -> str:
         Exception: Anything else, which is a fault of ours.
     """
     try:
-        network = legalise(parse_graph(model))
+        network = legalise(with_integer_ends(BoardModel(model, parse_graph(model))).graph)
         schedule = make_schedule(network)
         emit(network, schedule, make_plan(network, schedule))
     except AreniteError as error:

@@ -153,4 +153,4 @@ def _cut(
     later = {index for op in graph.operators[last:] for index in op.inputs}
     reads = tuple(index for index in read if index not in made)
     makes = tuple(index for index in made if index in later or index in wanted or index in graph.outputs)
-    return with_operators(with_ends(model, reads, makes), first, last), reads, makes
+    return with_operators(with_ends(model, reads, makes), range(first, last)), reads, makes

@@ -207,7 +207,7 @@ def _build_into(folder: str, graph: Graph) -> None:
         with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as made:
             work, finished = Path(made), Path(made) / "finished"
             finished.mkdir()
-            bundled = arenite.bundle(graph.path, "host", work / "bundle", vectors=0)
+            bundled = arenite.bundle(graph.path, "host", work / "bundle", float_ends=True, vectors=0)
             if bundled.model_sha256 != graph.sha256:
                 raise ModelError("the file changed while it was opened", where=graph.path, cure="Open it again.")
             report = arenite.build(work / "bundle")

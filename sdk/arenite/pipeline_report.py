@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from arenite._text import table
+from arenite._text.lines import table
 from arenite.degrade import Chooser
 from arenite.engines import EngineReport
 from arenite.machine import Machine, machine

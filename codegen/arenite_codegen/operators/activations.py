@@ -69,7 +69,7 @@ def _curve(context: Context, curve: Callable[[int], int], fraction_bits: int, ze
     quant = quantisation(context, context.input(0))
     factor, shift = quantise_multiplier(float(quant.scale) * (1 << (31 - _INTEGER_BITS)))
     radius = math.floor(((1 << _INTEGER_BITS) - 1) * (1 << (31 - _INTEGER_BITS)) / 2.0**shift)
-    if shift > 31 or radius > np.iinfo(np.int32).max:
+    if factor == 0 or shift > 31 or radius > np.iinfo(np.int32).max:
         raise refuse(context, f"its input scale {quant.scale} is beyond the reference's range")
 
     def answer(byte: int) -> int:

@@ -30,6 +30,34 @@ static void accumulate_lanes(const arenite_depthwise_conv_2d_s8_t *p, const int8
     acc[3] = a3;
 }
 
+/* The same where taps may lie outside. */
+static void accumulate_edge(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
+                            int32_t channel, uint32_t *acc) {
+    const int32_t end = first + p->kernel_w * p->dilation_w, outside = p->in_zero_point;
+    const int8_t *w = p->weights + channel;
+    uint32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+    for (int32_t ky = 0; ky < p->kernel_h; ky++) {
+        for (int32_t x = first; x < end; x += p->dilation_w, w += p->in_c) {
+            if (rows[ky] != NULL && x >= 0 && x < p->in_w) {
+                const int8_t *in = rows[ky] + (ptrdiff_t)x * p->in_c + channel;
+                a0 = arenite_mac(a0, in[0], w[0]);
+                a1 = arenite_mac(a1, in[1], w[1]);
+                a2 = arenite_mac(a2, in[2], w[2]);
+                a3 = arenite_mac(a3, in[3], w[3]);
+            } else {
+                a0 = arenite_mac(a0, outside, w[0]);
+                a1 = arenite_mac(a1, outside, w[1]);
+                a2 = arenite_mac(a2, outside, w[2]);
+                a3 = arenite_mac(a3, outside, w[3]);
+            }
+        }
+    }
+    acc[0] = a0;
+    acc[1] = a1;
+    acc[2] = a2;
+    acc[3] = a3;
+}
+
 /* All taps of output channel `channel` of any pixel. */
 static uint32_t accumulate(const arenite_depthwise_conv_2d_s8_t *p, const int8_t *const *rows, int32_t first,
                            int32_t channel) {
@@ -72,13 +100,18 @@ void arenite_depthwise_conv_2d_s8(const void *params, const int8_t *const *rows,
     for (int32_t x = 0; x < p->out_w; x++) {
         const int32_t first = x * p->stride_w - p->pad_left;
         int32_t o = 0;
-        if (p->depth_multiplier == 1 && is_inside(p, rows, first)) {
+        if (p->depth_multiplier == 1) {
+            const int inside = is_inside(p, rows, first);
             for (; o <= out_c - LANES; o += LANES) {
                 uint32_t acc[LANES];
                 for (int32_t l = 0; l < LANES; l++) {
                     acc[l] = (uint32_t)p->bias[o + l];
                 }
-                accumulate_lanes(p, rows, first, o, acc);
+                if (inside) {
+                    accumulate_lanes(p, rows, first, o, acc);
+                } else {
+                    accumulate_edge(p, rows, first, o, acc);
+                }
                 for (int32_t l = 0; l < LANES; l++) {
                     *out++ = finish(p, acc[l], o + l);
                 }

@@ -15,11 +15,23 @@ static inline int32_t arenite_shift_left(int32_t value, int32_t shift) {
 #define ARENITE_NO_LONG_MULTIPLY
 #endif
 
+/* Cores without a carry flag. */
+#if defined(__riscv)
+#define ARENITE_NO_CARRY
+#endif
+
 /* High 32 bits of 2ab, rounded half away from zero, b > INT32_MIN (so that nothing can overflow).
  * The reference adds 2^30 to a product >= 0 and 1 - 2^30 to a negative one, then divides by 2^31 towards zero, which is
  * the floor of (product + 2^30) / 2^31 in both cases: for a negative product the truncation adds back the 2^31 - 1 that
  * the smaller nudge left out. */
-#ifndef ARENITE_NO_LONG_MULTIPLY
+#ifdef ARENITE_NO_CARRY
+/* floor((low + 2^30) / 2^31) = floor((floor(low / 2^30) + 1) / 2). */
+static inline int32_t arenite_doubling_high_mul(int32_t a, int32_t b) {
+    const int64_t product = (int64_t)a * b;
+    const uint32_t high = (uint32_t)(product >> 32), low = (uint32_t)product;
+    return (int32_t)((high << 1) + (((low >> 30) + 1u) >> 1));
+}
+#elif !defined(ARENITE_NO_LONG_MULTIPLY)
 static inline int32_t arenite_doubling_high_mul(int32_t a, int32_t b) {
     return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
 }

@@ -75,7 +75,6 @@ static APART const int8_t **gather(const arenite_model_t *model, const arenite_r
                                    uint8_t *const *memory, int32_t step, uint32_t item, const int8_t **rows) {
     const arenite_value_t *value = read->value;
     const arenite_window_t *window = read->window;
-    const int8_t **const end = rows + window->window;
     const uint32_t count = value->rows, dilation = window->dilation, ring = value->ring_rows;
     const int8_t *const start = ((value->place >> ARENITE_REGION_SHIFT == ARENITE_CONSTANT_REGION)
                                      ? model->constants[value->place & ARENITE_OFFSET_MASK]
@@ -86,7 +85,7 @@ static APART const int8_t **gather(const arenite_model_t *model, const arenite_r
     if (ring == 0) {
         const uint16_t *const table = row_table(model, value);
         const int folded = is_folded(value);
-        for (; rows < end; row += dilation) {
+        for (uint32_t left = window->window; left != 0; left--, row += dilation) {
             const int8_t *pointer = NULL;
             if (row < count) {
                 pointer = start + (folded ? folded_units(table, row) : table[row]) * model->row_unit;
@@ -97,13 +96,13 @@ static APART const int8_t **gather(const arenite_model_t *model, const arenite_r
     }
     int32_t slot = first % (int32_t)ring;
     slot += slot < 0 ? (int32_t)ring : 0;
-    for (; rows < end; row += dilation) {
-        *rows++ = row < count ? start + (uint32_t)slot * value->row_bytes : NULL;
-        slot += (int32_t)dilation;
-        slot -= slot >= (int32_t)ring ? (int32_t)ring : 0;
-        if (slot >= (int32_t)ring) { /* the dilation is more than all rows of the value */
-            slot %= (int32_t)ring;
-        }
+    /* The next row of a window lies `hop` slots on, or as many less a ring's. */
+    const int32_t hop = (int32_t)(dilation < ring ? dilation : dilation % ring), back = hop - (int32_t)ring;
+    const uint32_t row_bytes = value->row_bytes;
+    for (uint32_t left = window->window; left != 0; left--) {
+        *rows++ = row < count ? start + (uint32_t)slot * row_bytes : NULL;
+        row += dilation;
+        slot += slot + back < 0 ? hop : back;
     }
     return rows;
 }
