@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import subprocess
 import sys
@@ -270,10 +271,23 @@ def test_opening_again_imports_no_generator(model: Path) -> None:
         *("arenite_codegen", "tflite", "jinja2", "ai_edge_litert"),
         *("arenite.detection", "arenite.labels", "arenite.preprocess", "PIL"),
         *("importlib.metadata", "email", "zipfile", "csv", "shutil", "tempfile"),
+        *("pathlib", "hashlib", "_hashlib"),
     ]
     command = [sys.executable, "-c", program, str(model), *not_needed]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("size", "openssl"), [(0, False), (100_001, False), (1 << 19, True)])
+def test_digests_with_and_without_openssl_are_the_same(size: int, openssl: bool) -> None:
+    program = (
+        "import sys\n"
+        "from arenite.compiled import _sha256\n"
+        f"print(_sha256(bytes(range(256)) * ({size} // 256) + b'x' * ({size} % 256)), 'hashlib' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    content = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    assert done.stdout.split() == [hashlib.sha256(content).hexdigest(), str(openssl)]
 
 
 def test_a_cache_that_cannot_be_written(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,3 +323,11 @@ def test_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert cache_folder() == tmp_path / "arenite"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_folder() == Path.home() / ".cache" / "arenite"
+
+
+def test_a_user_without_a_home_is_told_to_name_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARENITE_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(OutputError, match=r"no home folder.*ARENITE_CACHE"):
+        cache_folder()

@@ -160,6 +160,23 @@ def test_shortcut_is_taken_where_exact() -> None:
     assert Preprocessor(spec(normalisation="symmetric", quantised=Quantised(0.0078, 0)))._xor is None
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("colour", ["RGB", "BGR", "GREY"])
+def test_channels_of_one_table_are_looked_up_in_one_pass(layout: str, colour: str) -> None:
+    preprocessor = Preprocessor(spec(layout=layout, colour=colour))
+    assert preprocessor._xor is None and preprocessor._translation is not None
+    picture = noise()
+    resized = picture.convert("L" if colour == "GREY" else "RGB").resize((12, 10), Image.Resampling.BILINEAR)
+    pixels = np.atleast_3d(np.asarray(resized))[..., :: -1 if colour == "BGR" else 1]
+    expected = reference_quantise((pixels / 127.5 - 1).astype(np.float32), SYMMETRIC.scale, -1)
+    found = preprocessor(picture)[0]
+    assert np.array_equal(found if layout == "NHWC" else found.transpose(1, 2, 0), expected)
+
+
+def test_channels_of_different_tables_are_not() -> None:
+    assert Preprocessor(spec(normalisation="imagenet"))._translation is None
+
+
 @pytest.mark.parametrize(
     ("size", "fraction", "box"),
     [
@@ -377,6 +394,16 @@ def test_fast_mode_takes_every_format(format: str) -> None:
     Image.open(io.BytesIO(photograph())).save(stream, format)
     exact, fast = (Preprocessor(spec((40, 32)), mode)(stream.getvalue()) for mode in ("exact", "fast"))
     assert np.abs(exact.astype(int) - fast).max() <= 6
+
+
+@pytest.mark.parametrize("format", ["BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP"])
+def test_large_files_are_decoded_as_pillow_does(format: str) -> None:
+    """In one piece, where Pillow takes them in pieces of 64 KiB."""
+    stream = io.BytesIO()
+    noise(640, 512).save(stream, format)
+    assert len(stream.getvalue()) > 2 * 65536
+    expected = Image.open(stream).convert("RGB")
+    assert np.array_equal(np.asarray(decode_picture(stream.getvalue())), np.asarray(expected))
 
 
 def test_unknown_mode_is_named() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arenite.errors import (
@@ -35,6 +34,8 @@ from arenite.errors import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from arenite.benchmark import BenchReport
     from arenite.boxes import Boxes
     from arenite.comparison import ComparisonReport
@@ -285,6 +286,8 @@ def convert(model: Any, out: Path | str, **options: Any) -> ConversionReport | C
         options: See `arenite_converters.convert`, for a package `arenite_converters.coreml.convert_coreml`;
             `calibration` is required.
     """
+    from pathlib import Path
+
     if Path(out).suffix == ".mlpackage":
         from arenite_converters.coreml import convert_coreml
 
@@ -368,6 +371,8 @@ def build(
     progress: Progress | None = None,
 ) -> BuildReport:
     """Compile a bundle to firmware; see `arenite_codegen.build.build`."""
+    from pathlib import Path
+
     from arenite_codegen.build import build as build_bundle
 
     return build_bundle(Path(bundle_dir), toolchain, progress, optimise)
@@ -375,6 +380,8 @@ def build(
 
 def build_model(bundle_dir: Path | str, firmware_dir: Path | str, slot: int) -> ModelSlotReport:
     """Link a bundle's model for a slot of a board; see `arenite_codegen.model_slot.build_model`."""
+    from pathlib import Path
+
     from arenite_codegen.model_slot import build_model as build_for_slot
 
     return build_for_slot(Path(bundle_dir), Path(firmware_dir), slot)
@@ -384,6 +391,8 @@ def verify(
     bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
 ) -> VerifyReport:
     """Run a built bundle's golden vectors and compare every output byte; see `arenite.device.verify`."""
+    from pathlib import Path
+
     from arenite.device import verify as verify_bundle
 
     return verify_bundle(Path(bundle_dir), on=on, progress=progress, **options)
@@ -393,6 +402,8 @@ def profile(
     bundle_dir: Path | str, on: str = "emulator", *, progress: Progress | None = None, **options: Any
 ) -> ProfileReport:
     """Say where an inference on a board spends its time; see `arenite.device.profile.profile`."""
+    from pathlib import Path
+
     from arenite.device import profile as profile_bundle
 
     return profile_bundle(Path(bundle_dir), on=on, progress=progress, **options)

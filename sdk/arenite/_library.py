@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["fresh_library"]
 
@@ -20,6 +23,7 @@ def fresh_library(path: Path | str) -> ctypes.CDLL:
     """
     import shutil
     import tempfile
+    from pathlib import Path
 
     with tempfile.TemporaryDirectory(prefix="arenite-") as folder:
         copy = Path(folder) / Path(path).name

@@ -6,13 +6,12 @@ are in them); beside the library stand the compiler's version and file, and when
 built anew. A library is made in a folder of its own and takes its place by one rename: a reader sees a whole one or
 none, and of two processes that build the same model the later one uses the earlier one's. What a session must know of
 the model lies beside the library too, with a digest of its own, so that opening it again reads neither the model's
-graph nor the generator.
+graph nor the generator. Nor does it import `pathlib` and `hashlib`, which take as long as all the rest here.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import os
 import platform
@@ -20,18 +19,24 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arenite.errors import ModelError, OutputError, ToolchainError
 from arenite.graph import CONTRACT_METADATA, Graph, Operator, Quantisation, Tensor
 from arenite.host_model import HostModel
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled"]
 
 _LIBRARY = "libmodel.so"
 _ABOUT = "library.json"
+_OTHER_FOLDER = "Name another folder in the environment variable ARENITE_CACHE."
+# OpenSSL, which `hashlib` loads, is the faster one from about this size on, loading it included.
+_LARGE_BYTES = 1 << 19
 _DAMAGED = (ToolchainError, OSError, ValueError, LookupError, TypeError, RecursionError)
 
 
@@ -52,13 +57,26 @@ class HostLibrary:
 
 def cache_folder() -> Path:
     """Where libraries are kept: `ARENITE_CACHE`, else the user's cache folder."""
+    from pathlib import Path
+
+    return Path(_cache_folder())
+
+
+def _cache_folder() -> str:
     named = os.environ.get("ARENITE_CACHE")
     if named:
-        return Path(named)
+        return named
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "arenite"
+        return os.path.join(_home(), "Library", "Caches", "arenite")
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "arenite"
+    return os.path.join(base if os.path.isabs(base) else os.path.join(_home(), ".cache"), "arenite")
+
+
+def _home() -> str:
+    home = os.path.expanduser("~")
+    if home == "~":
+        raise OutputError("this user has no home folder for the cache of compiled models", cure=_OTHER_FOLDER)
+    return home
 
 
 def read_compiled(path: Path | str) -> Graph:
@@ -68,10 +86,11 @@ def read_compiled(path: Path | str) -> Graph:
         ModelError: The file is missing, is no TFLite model, or is corrupt.
     """
     try:
-        content = Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
     except OSError:
         return _read_anew(path)  # which says what is wrong
-    sha256 = hashlib.sha256(content).hexdigest()
+    sha256 = _sha256(content)
     try:
         about = _about(_place(sha256))
         return _graph_of(json.loads(about["graph"]), str(path), sha256)
@@ -99,7 +118,7 @@ def host_library(graph: Graph) -> HostLibrary:
         OutputError: The cache cannot be written.
     """
     place = _place(graph.sha256)
-    if place.is_dir():
+    if os.path.isdir(place):
         try:
             return _load(place, built=False)
         except _DAMAGED:
@@ -111,9 +130,21 @@ def host_library(graph: Graph) -> HostLibrary:
     return _load(place, built=True)
 
 
-def _place(sha256: str) -> Path:
-    key = hashlib.sha256("\n".join((sha256, platform.machine(), *_generator())).encode()).hexdigest()
-    return cache_folder() / "host" / key[:40]
+def _place(sha256: str) -> str:
+    key = _sha256("\n".join((sha256, platform.machine(), *_generator())).encode())
+    return os.path.join(_cache_folder(), "host", key[:40])
+
+
+def _sha256(content: bytes) -> str:
+    if "hashlib" not in sys.modules and len(content) < _LARGE_BYTES:
+        try:
+            module = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256")
+            return str(module.sha256(content).hexdigest())
+        except ImportError:
+            pass  # an interpreter that was built without it
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -121,11 +152,11 @@ def _generator() -> tuple[str, ...]:
     """Name, size and time of each file that decides what is built."""
     import arenite
 
-    folders = [Path(arenite.__file__).parent]
+    folders = [os.path.dirname(arenite.__file__)]
     for package in ("arenite_codegen", "arenite_firmware"):
         spec = find_spec(package)
-        folders += [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
-    return tuple(sorted(stamp for folder in folders for stamp in _stamps(str(folder))))
+        folders += (spec.submodule_search_locations or ()) if spec else ()
+    return tuple(sorted(stamp for folder in folders for stamp in _stamps(folder)))
 
 
 def _stamps(folder: str) -> Iterator[str]:
@@ -138,38 +169,43 @@ def _stamps(folder: str) -> Iterator[str]:
             yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
 
 
-def _about(place: Path) -> dict[str, Any]:
+def _about(place: str) -> dict[str, Any]:
     """What stands beside a library, if it is whole and the compiler that built it is still the same or gone."""
-    about: dict[str, Any] = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
-    if _digest(str(about["graph"])) != about["graph_sha256"]:
-        raise ToolchainError("what is known of the compiled model is damaged", where=str(place / _ABOUT))
+    file = os.path.join(place, _ABOUT)
+    with open(file, encoding="utf-8") as text:
+        about: dict[str, Any] = json.load(text)
+    if _sha256(str(about["graph"]).encode()) != about["graph_sha256"]:
+        raise ToolchainError("what is known of the compiled model is damaged", where=file)
     compiler = about["compiler"]
-    if compiler is not None and Path(compiler["file"]).exists() and _compiler(compiler["file"]) != compiler:
+    if compiler is not None and os.path.exists(compiler["file"]) and _compiler(compiler["file"]) != compiler:
         raise ToolchainError("the compiler has changed", where=compiler["file"])
     return about
 
 
-def _load(place: Path, built: bool) -> HostLibrary:
+def _load(place: str, built: bool) -> HostLibrary:
     about = _about(place)
-    library = place / _LIBRARY
+    library = os.path.join(place, _LIBRARY)
     try:
         # What lies under a key is replaced but never changed, so the file itself is mapped.
-        model = HostModel(ctypes.CDLL(str(library)))
+        model = HostModel(ctypes.CDLL(library))
     except OSError as error:
-        raise ToolchainError(f"cannot load the compiled model ({error})", where=str(library)) from error
+        raise ToolchainError(f"cannot load the compiled model ({error})", where=library) from error
     return HostLibrary(model, str(about["toolchain"]), built)
 
 
-def _build_into(place: Path, graph: Graph) -> None:
+def _build_into(folder: str, graph: Graph) -> None:
     import shutil
     import tempfile
+    from pathlib import Path
 
     import arenite
 
+    place = Path(folder)
+
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as folder:
-            work, finished = Path(folder), Path(folder) / "finished"
+        with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as made:
+            work, finished = Path(made), Path(made) / "finished"
             finished.mkdir()
             bundled = arenite.bundle(graph.path, "host", work / "bundle", float_ends=True, vectors=0)
             if bundled.model_sha256 != graph.sha256:
@@ -181,7 +217,7 @@ def _build_into(place: Path, graph: Graph) -> None:
                 "toolchain": report.toolchain,
                 "compiler": _compiler(_compiler_file(report.toolchain)),
                 "graph": known,
-                "graph_sha256": _digest(known),
+                "graph_sha256": _sha256(known.encode()),
             }
             (finished / _ABOUT).write_text(json.dumps(about) + "\n", encoding="utf-8")
             _publish(finished, place)
@@ -189,12 +225,8 @@ def _build_into(place: Path, graph: Graph) -> None:
         raise OutputError(
             f"the cache of compiled models cannot be written ({error.strerror or error})",
             where=str(place.parent),
-            cure="Name another folder in the environment variable ARENITE_CACHE.",
+            cure=_OTHER_FOLDER,
         ) from error
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _publish(finished: Path, place: Path) -> None:
@@ -219,7 +251,7 @@ def _compiler(file: str | None) -> dict[str, Any] | None:
     """The compiler by its file: asking it for its version takes longer than loading the library."""
     if file is None:
         return None
-    found = Path(file).stat()
+    found = os.stat(file)
     return {"file": file, "bytes": found.st_size, "changed_ns": found.st_mtime_ns}
 
 

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from arenite._library import fresh_library
 from arenite.errors import ToolchainError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["HostModel", "ModelStruct"]
 

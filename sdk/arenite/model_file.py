@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from typing import TYPE_CHECKING
 
 from arenite.graph import Graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["COREML_SUFFIXES", "read_model"]
 
@@ -22,8 +26,15 @@ def read_model(path: Path | str, engine: str | None = None) -> Graph:
     Raises:
         ModelError: The file is missing, is no such model, or is corrupt.
     """
+    # Without pathlib, for the engine whose opening its import would lengthen by a tenth.
+    suffix = os.path.splitext(os.path.normpath(path))[1].lower()
+    if engine == "aot" and suffix not in (".onnx", *COREML_SUFFIXES):
+        from arenite.compiled import read_compiled
+
+        return read_compiled(path)
+    from pathlib import Path
+
     path = Path(path)
-    suffix = path.suffix.lower()
     if suffix == ".onnx":
         from arenite.onnx_model import read_onnx
 
@@ -32,10 +43,6 @@ def read_model(path: Path | str, engine: str | None = None) -> Graph:
         from arenite.coreml_package import read_coreml
 
         return read_coreml(path)
-    if engine == "aot":
-        from arenite.compiled import read_compiled
-
-        return read_compiled(path)
     from arenite.tflite_graph import read_graph
 
     return read_graph(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arenite.cold_start import Timeline, lock_memory, pin_to_cpus
@@ -16,6 +15,8 @@ from arenite.model_file import read_model
 from arenite.session import Session
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from arenite.contract import Contract
 
 __all__ = ["open_session"]

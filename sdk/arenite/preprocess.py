@@ -30,6 +30,7 @@ from arenite.frames import Frame
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from PIL.ImageFile import ImageFile
 
 __all__ = [
     "MODES",
@@ -142,7 +143,7 @@ def decode_picture(
     source = read_picture(source)
     try:
         if isinstance(source, bytes):
-            image: Image.Image = Image.open(io.BytesIO(source), formats=_FORMATS)
+            image: Image.Image = _opened(source)
         elif isinstance(source, Image.Image):
             image = source
         elif isinstance(source, Frame):
@@ -161,6 +162,17 @@ def decode_picture(
             where=where,
             cure=f"Supported formats: {', '.join(_FORMATS)}.",
         ) from error
+
+
+def _opened(content: bytes) -> ImageFile:
+    """The picture in a file's bytes, not decoded yet."""
+    from PIL import Image as pil
+
+    image = pil.open(io.BytesIO(content), formats=_FORMATS)
+    # In one piece, the decoder reads the caller's bytes where they are. In Pillow's pieces of 64 KiB all are copied
+    # three times, and at each seam libjpeg takes the slow of its two ways through the Huffman codes.
+    image.decodermaxblock = len(content)
+    return image
 
 
 def _draft(image: Image, orientation: str, least: Callable[[tuple[int, int]], tuple[int, int]], mode: str) -> None:
@@ -281,6 +293,7 @@ class Preprocessor:
         )
         self._xor = _xor_constant(self.table)
         self._points = self._point_table() if self.table.dtype.itemsize == 1 else []
+        self._translation = _common_row(self.table)
 
     def decode(self, source: PictureSource, where: str | None = None) -> Image:
         """An upright 8-bit image; see `decode_picture`. In the mode `fast` it may be smaller than the picture."""
@@ -333,6 +346,8 @@ class Preprocessor:
         target = self._as_rows(out)
         if self._xor is not None:
             np.bitwise_xor(self._pixels(fitted), np.uint8(self._xor), out=target.view(np.uint8))
+        elif self._translation is not None:
+            target.view(np.uint8)[...] = self._as_pixels(fitted, fitted.tobytes().translate(self._translation))
         elif self.table.dtype.itemsize == 1:
             target.view(np.uint8)[...] = self._pixels(fitted.point(self._points))
         else:
@@ -366,7 +381,10 @@ class Preprocessor:
 
     def _pixels(self, image: Image) -> npt.NDArray[np.uint8]:
         # Twice as fast as NumPy's own way to a Pillow image.
-        pixels = np.frombuffer(image.tobytes(), np.uint8).reshape(image.height, image.width, -1)
+        return self._as_pixels(image, image.tobytes())
+
+    def _as_pixels(self, image: Image, content: bytes) -> npt.NDArray[np.uint8]:
+        pixels = np.frombuffer(content, np.uint8).reshape(image.height, image.width, -1)
         return pixels[:, :, ::-1] if self._picture.colour == "BGR" else pixels
 
     def _point_table(self) -> list[int]:
@@ -377,6 +395,12 @@ class Preprocessor:
     def _look_up(self, pixels: npt.NDArray[np.uint8], table: Array, target: Array) -> None:
         for channel in range(table.shape[0]):
             target[:, :, channel] = table[channel][pixels[:, :, channel]]
+
+
+def _common_row(table: Array) -> bytes | None:
+    """The bytes of one channel's table when all channels have the same: looking up is then one pass over bytes."""
+    same = table.dtype.itemsize == 1 and bool((table == table[0]).all())
+    return table[0].tobytes() if same else None
 
 
 def _xor_constant(table: Array) -> int | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -10,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
@@ -326,7 +326,7 @@ class Session:
 
         preprocessor = self.preprocessor
         target = self.input
-        where = str(picture) if isinstance(picture, (str, Path)) else None
+        where = str(picture) if isinstance(picture, (str, os.PathLike)) else None
         marks = [time.perf_counter()]
         content = read_picture(picture)
         # Only a file is read; passing anything else through takes no time that belongs to a stage.
