@@ -21,6 +21,7 @@ from arenite_codegen.network import IoTensor, Layer, Mode, Network, Read, Role, 
 from arenite_codegen.operators import OPERATORS, Row
 from arenite_codegen.operators.base import MOVED_DTYPES, Context, is_on_a_grid, refuse, same_quantisation
 from arenite_codegen.operators.binary import BROADCASTING
+from arenite_codegen.operators.comparison import chooses_slices
 from arenite_codegen.operators.movement import pad_amounts
 from arenite_codegen.operators.shapes import check_output_shape
 from arenite_codegen.states import States
@@ -115,8 +116,9 @@ def _batch_of(graph: Graph, operators: list[Operator]) -> int:
 
     Only arithmetic may read an input that lacks the batch: it is broadcast.
     """
-    broadcast = {i for op in operators if op.kind in BROADCASTING for i in op.inputs}
-    broadcast -= {i for op in operators if op.kind not in BROADCASTING for i in op.inputs}
+    broadcasts = {op.index: op.kind in BROADCASTING and not chooses_slices(graph, op) for op in operators}
+    broadcast = {i for op in operators if broadcasts[op.index] for i in op.inputs}
+    broadcast -= {i for op in operators if not broadcasts[op.index] for i in op.inputs}
     indices = [i for op in operators for i in op.outputs] + [i for i in graph.inputs if i not in broadcast]
     shapes = [graph.tensors[i].shape for i in indices]
     leading = {shape[0] if len(shape) > 1 else 1 for shape in shapes}

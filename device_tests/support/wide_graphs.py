@@ -179,7 +179,9 @@ def _select_v2(choices: Choices) -> GraphCase:
 def _select(choices: Choices) -> GraphCase:
     """SELECT, whose condition has the shape of both sides, or is one for all or for each slice along the first axis."""
     shape = _broadcast(choices)[0]
-    return _selected(choices, "SELECT", choices.pick([shape, shape[:1], ()]), shape, shape)
+    # One for each item of a batch of pictures is refused by name.
+    slices = shape if len(shape) == 4 and shape[0] > 1 else shape[:1]
+    return _selected(choices, "SELECT", choices.pick([shape, slices, ()]), shape, shape)
 
 
 def _selected(

@@ -16,7 +16,7 @@ BROADCASTING = frozenset(
     (
         *("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB"),
         *("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"),
-        *("LOGICAL_AND", "LOGICAL_OR", "SELECT_V2"),
+        *("LOGICAL_AND", "LOGICAL_OR", "SELECT", "SELECT_V2"),
     )
 )
 """Operators whose inputs may lack the batch."""

@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from arenite.graph import Tensor
+from arenite.graph import Graph, Operator, Tensor
 from arenite_codegen.network import Layer, Read
 from arenite_codegen.operators.base import MOVED_DTYPES, Context, multiplier, quantisation, refuse, same_quantisation
 from arenite_codegen.operators.binary import binary_layer, operand_steps
 from arenite_codegen.operators.conversion import DTYPE_CODES
 
-__all__ = ["COMPARISONS", "lower_and", "lower_comparison", "lower_not", "lower_or", "lower_select"]
+__all__ = ["COMPARISONS", "chooses_slices", "lower_and", "lower_comparison", "lower_not", "lower_or", "lower_select"]
 
 _EQUAL, _LESS, _GREATER = range(3)
 COMPARISONS = {
@@ -84,12 +84,17 @@ def _check_bool(context: Context, tensor: Tensor) -> None:
         raise refuse(context, f"{tensor} is not bool")
 
 
+def chooses_slices(graph: Graph, operator: Operator) -> bool:
+    """Whether bools of one dimension choose slices along the first axis: SELECT_V2 takes them along the last."""
+    return operator.kind == "SELECT" and any(len(graph.tensors[i].shape) == 1 for i in operator.inputs[:1])
+
+
 def _condition(context: Context) -> Tensor:
-    """The bools; SELECT's may be one for each slice along the first axis, which SELECT_V2 takes along the last."""
-    which, rank = context.input(0), len(context.output.shape)
-    if context.operator.kind == "SELECT_V2" or len(which.shape) != 1:
+    """The bools, with as many dimensions as what they choose where they choose slices."""
+    which = context.input(0)
+    if not chooses_slices(context.graph, context.operator):
         return which
-    return replace(which, shape=(*which.shape, *(1,) * (rank - 1)))
+    return replace(which, shape=(*which.shape, *(1,) * (len(context.output.shape) - 1)))
 
 
 def lower_select(context: Context) -> Layer:
