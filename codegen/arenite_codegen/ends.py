@@ -7,8 +7,6 @@ each element, not four, and the application writes and reads the integers.
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from arenite._model_parts import with_ends, with_metadata, with_operators
-from arenite.contract import CONTRACT_METADATA, GOLDEN_METADATA, InputSpec, OutputSpec, Quantised, contract_of
-from arenite.golden import golden_of
+from arenite._model_parts import with_ends, with_metadata_value, with_operators
+from arenite.contract import CONTRACT_METADATA, GOLDEN_METADATA, InputSpec, OutputSpec, contract_of, quantised_of
+from arenite.golden import golden_of, pack_vectors
 from arenite.graph import Graph, Operator, Tensor
-from arenite.tflite_graph import parse_graph, read_graph
+from arenite.preprocess import quantise
+from arenite.tflite_graph import parse_graph, read_content
 
 __all__ = ["BoardModel", "read_for_board", "with_integer_ends"]
 
@@ -54,7 +53,8 @@ def read_for_board(path: Path, float_ends: bool = False) -> BoardModel:
         ModelError: The file is missing, is not a TFLite model, or is corrupt.
         ContractError: Its contract or golden vectors are damaged.
     """
-    model = BoardModel(graph=read_graph(path), content=path.read_bytes())
+    content = read_content(path)
+    model = BoardModel(content, parse_graph(content, str(path)))
     return model if float_ends else with_integer_ends(model)
 
 
@@ -71,7 +71,7 @@ def with_integer_ends(model: BoardModel) -> BoardModel:
     outputs = [ends[i].inputs[0] if i in ends else i for i in graph.outputs]
     cut = with_operators(with_ends(model.content, inputs, outputs), kept)
     for name, value in _metadata(graph, inputs, outputs).items():
-        cut = with_metadata(cut, name, value)
+        cut = with_metadata_value(cut, name, value)
     names = tuple(graph.tensors[i].name for i in (*graph.inputs, *graph.outputs) if i in ends)
     return BoardModel(cut, parse_graph(cut, graph.path), names)
 
@@ -123,29 +123,23 @@ def _metadata(graph: Graph, inputs: list[int], outputs: list[int]) -> dict[str, 
         return {}
     source = _at(contract.input, graph.tensors[inputs[0]])
     made = tuple(_at(spec, graph.tensors[i]) for spec, i in zip(contract.outputs, outputs, strict=True))
-    contract, found = replace(contract, input=source, outputs=made), {}
+    contract = replace(contract, input=source, outputs=made)
+    found: dict[str, bytes] = {}
     golden = golden_of(graph)
-    if golden is not None and contract.golden is not None:
-        archive = io.BytesIO()
-        np.savez(archive, inputs=_steps(golden.inputs, source), outputs=_steps(golden.outputs, made[0]))
-        found[GOLDEN_METADATA] = archive.getvalue()
-        digest = hashlib.sha256(archive.getvalue()).hexdigest()
-        contract = replace(contract, golden=replace(contract.golden, sha256=digest))
+    if golden is not None:
+        vectors = (list(_steps(golden.inputs, source)), list(_steps(golden.outputs, made[0])))
+        found[GOLDEN_METADATA], entry = pack_vectors(*vectors, golden.authority)
+        contract = replace(contract, golden=entry)
     return {CONTRACT_METADATA: contract.to_json().encode(), **found}
 
 
 def _at(spec: Spec, tensor: Tensor) -> Spec:
     """What is said of an end, of the tensor that takes its place."""
-    quant = tensor.quantisation
-    quantised = None if quant is None else Quantised(float(quant.scales[0]), quant.zero_points[0])
-    return replace(spec, name=tensor.name, dtype=tensor.dtype, quantised=quantised)
+    return replace(spec, name=tensor.name, dtype=tensor.dtype, quantised=quantised_of(tensor))
 
 
 def _steps(values: Array, spec: InputSpec | OutputSpec) -> Array:
     """Real numbers on the grid of an end; integers stay."""
     if spec.quantised is None or values.dtype != np.float32:
         return values
-    rails = np.iinfo(spec.dtype)
-    nearest = np.round(values / np.float32(spec.quantised.scale)) + spec.quantised.zero_point
-    steps: Array = np.clip(nearest, rails.min, rails.max).astype(spec.dtype)
-    return steps
+    return quantise(values, spec.quantised, spec.dtype)

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from arenite.contract import Golden
 from arenite.errors import CheckFailedError, ModelError
 from arenite.reference import reference_available, reference_name, reference_outputs
 
-__all__ = ["golden_vectors", "pack_vectors"]
+__all__ = ["golden_vectors"]
 
 Array = npt.NDArray[Any]
 
@@ -42,11 +38,3 @@ def golden_vectors(model: Path, inputs: Sequence[Array]) -> tuple[list[Array], s
             cure="Replace the operator that it names.",
         ) from error
     return [found[0] for found in outputs], reference_name()
-
-
-def pack_vectors(inputs: Sequence[Array], outputs: Sequence[Array], authority: str) -> tuple[bytes, Golden]:
-    """The vectors as .npz bytes (`inputs` and `outputs`, [n, ...]) and their contract entry."""
-    stream = io.BytesIO()
-    np.savez_compressed(stream, inputs=np.stack(inputs), outputs=np.stack(outputs))
-    content = stream.getvalue()
-    return content, Golden(len(inputs), authority, hashlib.sha256(content).hexdigest())

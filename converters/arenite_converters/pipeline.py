@@ -24,6 +24,7 @@ from arenite.contract import (
 from arenite.engines import kinds_of
 from arenite.engines.litert import LiteRt
 from arenite.errors import CheckFailedError, OutputError, UsageError
+from arenite.golden import pack_vectors
 from arenite.graph import Graph
 from arenite.preprocess import quantise
 from arenite.progress import Progress, Step
@@ -43,7 +44,7 @@ from arenite_converters.checks import (
 from arenite_converters.drift import drift_cautions, measure_drift
 from arenite_converters.equalise import equalised
 from arenite_converters.float_model import tool_versions
-from arenite_converters.golden import golden_vectors, pack_vectors
+from arenite_converters.golden import golden_vectors
 from arenite_converters.guards import order_against, sample_cautions
 from arenite_converters.layers import compare_activations
 from arenite_converters.loaders import FloatModel, load

@@ -28,12 +28,12 @@ from arenite.contract import (
 )
 from arenite.contract_check import show_contract
 from arenite.errors import AreniteError, ContractError, ModelError, OutputError, UsageError
-from arenite.golden import golden_of
+from arenite.golden import golden_of, pack_vectors
 from arenite.onnx_model import with_onnx_contract
 from arenite.tflite_graph import parse_graph, read_graph
 from arenite_codegen import bundle
 from arenite_codegen.contract_files import contract_files
-from arenite_converters.golden import golden_vectors, pack_vectors
+from arenite_converters.golden import golden_vectors
 from arenite_converters.metadata import with_metadata
 from support.builder import ModelBuilder
 from support.colour_model import LABELS, colour_model

@@ -3,24 +3,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
-import flatbuffers
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
 
 import arenite
-from arenite.contract import contract_of
-from arenite.golden import golden_of
+from arenite.contract import CONTRACT_METADATA, GOLDEN_METADATA, contract_of
+from arenite.golden import golden_of, pack_vectors
 from arenite.graph import Graph
 from arenite.host_model import HostModel
 from arenite.reference import reference_outputs
 from arenite.tflite_graph import parse_graph
 from arenite_codegen.build import build
 from arenite_codegen.ends import BoardModel, read_for_board, with_integer_ends
+from arenite_converters.flatbuffer import pack, unpack
+from arenite_converters.metadata import with_metadata
 from support.graphs import random_graph
 
 Real = np.ndarray[Any, np.dtype[np.float32]]
@@ -32,7 +34,7 @@ def with_float_ends(model: bytes, reverse: bool = False) -> bytes:
     Args:
         reverse: List the operators that are independent of each other the other way round.
     """
-    tree = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model, 0))
+    tree = unpack(model)
     graph = tree.subgraphs[0]
     codes = schema.BuiltinOperator
     before = [_beside(tree, int(i), codes.QUANTIZE, 0) for i in graph.inputs]
@@ -40,13 +42,7 @@ def with_float_ends(model: bytes, reverse: bool = False) -> bytes:
     graph.inputs = [op.inputs[0] for op in before]
     graph.outputs = [op.outputs[0] for op in after]
     graph.operators = [*(before[::-1] if reverse else before), *graph.operators, *after]
-    return packed(tree)
-
-
-def packed(tree: schema.ModelT) -> bytes:
-    packer = flatbuffers.Builder(0)
-    packer.Finish(tree.Pack(packer), b"TFL3")
-    return bytes(packer.Output())
+    return pack(tree)
 
 
 def _beside(tree: schema.ModelT, index: int, code: int, made: int) -> schema.OperatorT:
@@ -64,6 +60,10 @@ def _beside(tree: schema.ModelT, index: int, code: int, made: int) -> schema.Ope
     return operator
 
 
+def board_model(content: bytes) -> BoardModel:
+    return BoardModel(content, parse_graph(content))
+
+
 def real_of(values: np.ndarray[Any, Any], graph: Graph, index: int) -> Real:
     quant = graph.tensors[index].quantisation
     assert quant is not None
@@ -76,7 +76,7 @@ def real_of(values: np.ndarray[Any, Any], graph: Graph, index: int) -> Real:
 def test_answers_are_those_of_the_whole_model(kind: str, reverse: bool) -> None:
     """The reference runs the whole file on real numbers, and what is left of it on the integers that they stand for."""
     whole = with_float_ends(random_graph(kind, 4).model_bytes, reverse)
-    model = with_integer_ends(BoardModel(whole, parse_graph(whole)))
+    model = with_integer_ends(board_model(whole))
     graph = model.graph
     assert {"QUANTIZE", "DEQUANTIZE"}.isdisjoint(op.kind for op in graph.operators)
     assert {graph.tensors[i].dtype for i in (*graph.inputs, *graph.outputs)} <= {"int8", "int16", "uint8"}
@@ -133,6 +133,22 @@ def test_a_contract_follows(tmp_path: Path) -> None:
     assert after.outputs[0].dtype == "int8" and golden_of(model.graph) is None
 
 
+def test_golden_vectors_follow() -> None:
+    """Those of float32 become the integers that they stand for."""
+    whole = with_float_ends(random_graph("CONV_2D", 7).model_bytes)
+    inside, graph = with_integer_ends(board_model(whole)).graph, parse_graph(whole)
+    rng = np.random.default_rng(6)
+    ends = (*inside.inputs, *inside.outputs)
+    steps = [rng.integers(-128, 128, inside.tensors[i].shape).astype(np.int8) for i in ends]
+    real = [real_of(values, inside, i) for values, i in zip(steps, ends, strict=True)]
+    packed, entry = pack_vectors(real[:1], real[1:], "somebody")
+    contract = dataclasses.replace(arenite.make_contract(graph), golden=entry)
+    told = with_metadata(whole, {CONTRACT_METADATA: contract.to_json().encode(), GOLDEN_METADATA: packed})
+    golden = golden_of(with_integer_ends(board_model(told)).graph)
+    assert golden is not None and golden.authority == "somebody"
+    assert np.array_equal(golden.inputs[0], steps[0]) and np.array_equal(golden.outputs[0], steps[1])
+
+
 def _shared_input(tree: schema.ModelT) -> None:
     """The input is an output too."""
     tree.subgraphs[0].outputs = [*tree.subgraphs[0].outputs, tree.subgraphs[0].inputs[0]]
@@ -143,7 +159,7 @@ def _read_twice(tree: schema.ModelT) -> None:
     graph = tree.subgraphs[0]
     first = graph.operators[0]
     tensor = schema.TensorT()
-    tensor.shape, tensor.type, tensor.name, tensor.buffer = [1], schema.TensorType.INT8, "more", 0
+    tensor.type, tensor.name, tensor.buffer = schema.TensorType.INT8, "more", 0
     tensor.shape = list(graph.tensors[first.outputs[0]].shape)
     tensor.quantization = graph.tensors[first.outputs[0]].quantization
     graph.tensors.append(tensor)
@@ -156,22 +172,23 @@ def _read_twice(tree: schema.ModelT) -> None:
 
 @pytest.mark.parametrize("change", [_shared_input, _read_twice])
 def test_an_end_that_something_else_needs_stays(change: Any) -> None:
-    tree = schema.ModelT.InitFromObj(schema.Model.GetRootAs(with_float_ends(random_graph("CONV_2D", 4).model_bytes), 0))
+    tree = unpack(with_float_ends(random_graph("CONV_2D", 4).model_bytes))
     change(tree)
-    model = with_integer_ends(BoardModel(packed(tree), parse_graph(packed(tree))))
+    whole = board_model(pack(tree))
+    model = with_integer_ends(whole)
     graph = model.graph
     assert graph.tensors[graph.inputs[0]].dtype == "float32"
     assert graph.tensors[graph.outputs[0]].dtype == "int8"
-    assert model.integer_ends == (parse_graph(packed(tree)).tensors[parse_graph(packed(tree)).outputs[0]].name,)
+    assert model.integer_ends == (whole.graph.tensors[whole.graph.outputs[0]].name,)
 
 
 def test_a_model_that_is_nothing_but_its_ends_keeps_one() -> None:
     """QUANTIZE and DEQUANTIZE alone round their input; without the first, the second turns integers to float32."""
-    tree = schema.ModelT.InitFromObj(schema.Model.GetRootAs(with_float_ends(random_graph("RELU", 1).model_bytes), 0))
+    tree = unpack(with_float_ends(random_graph("RELU", 1).model_bytes))
     graph = tree.subgraphs[0]
     first, _, last = graph.operators
     last.inputs = list(first.outputs)
     graph.operators = [first, last]
-    model = with_integer_ends(BoardModel(packed(tree), parse_graph(packed(tree))))
+    model = with_integer_ends(board_model(pack(tree)))
     assert [operator.kind for operator in model.graph.operators] == ["DEQUANTIZE"]
     assert model.integer_ends == ("real_0",)

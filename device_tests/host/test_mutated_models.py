@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import flatbuffers
 import numpy as np
 import pytest
-from ai_edge_litert import schema_py_generated as schema
 
 from arenite.authority import authority_of
 from arenite.errors import AreniteError, ModelError
@@ -15,6 +13,7 @@ from arenite_codegen.emit import emit
 from arenite_codegen.legalise import legalise
 from arenite_codegen.plan import Plan, make_plan
 from arenite_codegen.schedule import make_schedule
+from arenite_converters.flatbuffer import pack, unpack
 from support.choices import Choices
 from support.graph_batch import GraphBatch, GraphCrash, prebuild
 from support.graphs import KINDS, random_graph
@@ -73,13 +72,11 @@ def test_an_output_of_another_size_is_refused(kind: str) -> None:
 
 def with_larger_output(model: bytes, axis: int) -> bytes:
     """The model whose first output says that it has one more along an axis."""
-    tree = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model, 0))
+    tree = unpack(model)
     graph = tree.subgraphs[0]
     output = graph.tensors[graph.outputs[0]]
     output.shape = output.shape + (np.arange(len(output.shape)) == axis)
-    packer = flatbuffers.Builder(0)
-    packer.Finish(tree.Pack(packer), b"TFL3")
-    return bytes(packer.Output())
+    return pack(tree)
 
 
 def test_accepted_mutants_equal_the_reference() -> None:

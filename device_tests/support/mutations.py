@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
+
+from arenite_converters.flatbuffer import pack
 
 __all__ = ["mutate"]
 
@@ -49,11 +50,10 @@ def mutate(model: bytes, seed: int) -> tuple[bytes, str] | None:
     else:
         setattr(holder, key, new)
     try:
-        packer = flatbuffers.Builder(0)
-        packer.Finish(tree.Pack(packer), b"TFL3")
+        changed = pack(tree)
     except (TypeError, ValueError, OverflowError):
         return None
-    return bytes(packer.Output()), f"{type(holder).__name__}.{key}: {old} -> {new}"
+    return changed, f"{type(holder).__name__}.{key}: {old} -> {new}"
 
 
 def _places(node: Any, integers: tuple[int, ...]) -> list[tuple[Any, Any, Any, tuple[Any, ...]]]:

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from arenite.errors import ModelError
 
-__all__ = ["with_ends", "with_metadata", "with_operators"]
+__all__ = ["with_ends", "with_metadata_value", "with_operators"]
 
 # Entries of the vtables of the tables SubGraph and Buffer.
 _INPUTS, _OUTPUTS, _OPERATORS = 6, 8, 10
@@ -46,7 +46,7 @@ def with_operators(model: bytes, kept: Sequence[int]) -> bytes:
     return bytes(content)
 
 
-def with_metadata(model: bytes, name: str, value: bytes) -> bytes:
+def with_metadata_value(model: bytes, name: str, value: bytes) -> bytes:
     """The model with another value of a metadata entry that it has.
 
     Raises:

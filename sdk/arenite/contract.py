@@ -306,7 +306,7 @@ def make_contract(
             t.name,
             t.shape,
             t.dtype,
-            _quantised(t),
+            quantised_of(t),
             ("values" if i else "boxes" if boxes is not None else meaning),
             tuple(labels) if i == 0 else (),
             boxes if i == 0 else None,
@@ -315,7 +315,7 @@ def make_contract(
     ]
     contract = Contract(
         name,
-        InputSpec(tensor.name, tensor.shape, layout, tensor.dtype, _quantised(tensor), picture),
+        InputSpec(tensor.name, tensor.shape, layout, tensor.dtype, quantised_of(tensor), picture),
         tuple(outputs),
     )
     try:
@@ -412,8 +412,8 @@ def _in_tensor(path: str, spec: InputSpec | OutputSpec, tensor: Tensor, where: s
         yield wrong(f"{path}.shape", f"{list(tensor.shape)} as in the model", list(spec.shape), where)
     if spec.dtype != tensor.dtype:
         yield wrong(f"{path}.dtype", f"'{tensor.dtype}' as in the model", spec.dtype, where)
-    elif spec.quantised != _quantised(tensor):
-        yield wrong(f"{path}.quantised", f"{_quantised(tensor)} as in the model", spec.quantised, where)
+    elif spec.quantised != quantised_of(tensor):
+        yield wrong(f"{path}.quantised", f"{quantised_of(tensor)} as in the model", spec.quantised, where)
 
 
 def _in_layout(spec: InputSpec, where: str) -> Iterator[ContractError]:
@@ -424,7 +424,8 @@ def _in_layout(spec: InputSpec, where: str) -> Iterator[ContractError]:
         yield wrong("input.layout", f"'{_layout(spec.shape)}' for {list(spec.shape)}", spec.layout, where)
 
 
-def _quantised(tensor: Tensor) -> Quantised | None:
+def quantised_of(tensor: Tensor) -> Quantised | None:
+    """A tensor's scale and zero point; None of float32."""
     quantisation = tensor.quantisation
     if quantisation is None or tensor.dtype == "float32":
         return None

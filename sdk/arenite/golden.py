@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden vectors of a model: inputs and the reference's outputs, read from its metadata."""
+"""Golden vectors of a model: inputs and the reference's outputs, as its metadata holds them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import hashlib
 import io
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from arenite.contract import GOLDEN_METADATA, contract_of
+from arenite.contract import GOLDEN_METADATA, Golden, contract_of
 from arenite.errors import ContractError
 from arenite.graph import Graph
 
-__all__ = ["GoldenVectors", "golden_of"]
+__all__ = ["GoldenVectors", "golden_of", "pack_vectors"]
 
 Array = npt.NDArray[Any]
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
@@ -61,6 +62,14 @@ def golden_of(graph: Graph) -> GoldenVectors | None:
             found = f"{values.dtype}{list(values.shape)}"
             raise _error(graph, f"the golden {what} are {found}, not as the model's")
     return GoldenVectors(inputs, outputs, contract.golden.authority)
+
+
+def pack_vectors(inputs: Sequence[Array], outputs: Sequence[Array], authority: str) -> tuple[bytes, Golden]:
+    """The vectors as .npz bytes (`inputs` and `outputs`, [n, ...]) and their contract entry."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, inputs=np.stack(inputs), outputs=np.stack(outputs))
+    content = stream.getvalue()
+    return content, Golden(len(inputs), authority, hashlib.sha256(content).hexdigest())
 
 
 def _error(graph: Graph, what: str) -> ContractError:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from arenite.errors import ModelError
 from arenite.graph import UNSIZED_DTYPES, Graph, Operator, Quantisation, Tensor, printable
 
-__all__ = ["parse_graph", "read_graph"]
+__all__ = ["parse_graph", "read_content", "read_graph"]
 
 Array = npt.NDArray[Any]
 
@@ -115,14 +115,21 @@ def read_graph(path: Path | str) -> Graph:
     Raises:
         ModelError: The file is missing, is not a TFLite model, or is corrupt.
     """
-    path = Path(path)
+    return parse_graph(read_content(path), str(path))
+
+
+def read_content(path: Path | str) -> bytes:
+    """The bytes of a model file, whatever they are.
+
+    Raises:
+        ModelError: The file is missing or cannot be read.
+    """
     try:
-        content = path.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise ModelError(
             f"cannot read the model: {error.strerror or error}", where=str(path), cure="Check the path."
         ) from error
-    return parse_graph(content, str(path))
 
 
 def parse_graph(content: bytes, path: str = "<memory>") -> Graph:
