@@ -34,8 +34,10 @@ COSTS: dict[tuple[str, str, str], Costs] = {
     ("dsp", "conv_2d_s8", "dsp-rows"): Costs(1.04, 11.8, 526),
     ("dsp", "depthwise_conv_2d_s8", "dsp"): Costs(3.02, 0.336, 2570),
     ("dsp", "depthwise_conv_2d_s8", "dsp-taps"): Costs(3.14, 19, 445),
-    ("mve", "conv_2d_s8", "mve"): Costs(0.133, 5.14, 579),
-    ("mve", "depthwise_conv_2d_s8", "mve"): Costs(0.856, 0, 1000),
+    ("mve", "conv_2d_s8", "mve"): Costs(0.131, 4.99, 658),
+    ("mve", "conv_2d_s8", "mve-pixel"): Costs(0.122, 4.14, 268),
+    ("mve", "depthwise_conv_2d_s8", "mve"): Costs(0.832, 0, 1200),
+    ("mve", "depthwise_conv_2d_s8", "mve-column"): Costs(0.581, 1.91, 409),
     ("riscv32", "conv_2d_s8", "portable"): Costs(3.05, 47, 963),
     ("riscv32", "depthwise_conv_2d_s8", "portable"): Costs(8.77, 21.7, 1450),
 }

@@ -74,6 +74,13 @@ def depthwise_conv_2d(choices: Choices) -> GraphCase:
     multiplier = choices.pick([1, 1, 1, 2, 3, 4])
     shape = _input_shape(choices, 33 // multiplier)
     window = Window.draw(choices, (shape[1], shape[2]), dilate=choices.chance(25))
+    return depthwise_conv_2d_of(choices, shape, window, multiplier)
+
+
+def depthwise_conv_2d_of(
+    choices: Choices, shape: tuple[int, int, int, int], window: Window, multiplier: int = 1
+) -> GraphCase:
+    """DEPTHWISE_CONV_2D of a given shape, all else as drawn."""
     channels = shape[3] * multiplier
     terms = window.kernel[0] * window.kernel[1]
     quantisation = mac_quantisation(choices, terms, channels, per_channel=True)
@@ -118,6 +125,25 @@ def pad_conv(choices: Choices) -> GraphCase:
     amounts = _pad_amounts(choices, channels=False)
     padded = _padded(shape, amounts)
     quantisation, window, channels = _draw_conv(choices, padded, padding="VALID")
+    return _pad_conv_case(choices, shape, amounts, window, channels, quantisation)
+
+
+def padded_rows_conv_of(choices: Choices, shape: tuple[int, int, int, int], rows: int, channels: int) -> GraphCase:
+    """PAD of `rows` rows above and below and a CONV_2D of 1×1, all else as drawn."""
+    quantisation = mac_quantisation(choices, shape[3], channels, per_channel=True)
+    window = Window((1, 1), (1, 1), (1, 1), "VALID")
+    return _pad_conv_case(choices, shape, ((0, 0), (rows, rows), (0, 0), (0, 0)), window, channels, quantisation)
+
+
+def _pad_conv_case(
+    choices: Choices,
+    shape: tuple[int, int, int, int],
+    amounts: tuple[tuple[int, int], ...],
+    window: Window,
+    channels: int,
+    quantisation: MacQuantisation,
+) -> GraphCase:
+    padded = _padded(shape, amounts)
     builder = ModelBuilder()
     scale, point = quantisation.input_scale, quantisation.input_zero_point
     x = builder.tensor("x", shape, "int8", scales=[scale], zero_points=[point])

@@ -19,6 +19,7 @@ __all__ = ["Choice", "Choose", "VARIANTS", "Variant", "choose_for", "portable_ch
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
     "add_s8": (mve.ADD, dsp.ADD, host.ADD, portable.ADD),
     "conv_2d_s8": (
+        mve.CONV_2D_PIXEL,
         mve.CONV_2D,
         dsp.CONV_2D,
         dsp.CONV_2D_ROWS,
@@ -28,6 +29,7 @@ VARIANTS: Mapping[str, tuple[Variant, ...]] = {
     ),
     "curve_f32": (portable.CURVE_F32,),
     "depthwise_conv_2d_s8": (
+        mve.DEPTHWISE_CONV_2D_COLUMN,
         mve.DEPTHWISE_CONV_2D,
         dsp.DEPTHWISE_CONV_2D,
         dsp.DEPTHWISE_CONV_2D_TAPS,

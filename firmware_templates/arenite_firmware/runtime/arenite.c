@@ -71,24 +71,32 @@ static int32_t first_row(const arenite_window_t *window, int32_t step) {
 #endif
 
 /* Write the pointers of one read's window; returns the place behind them. */
-static APART const int8_t **gather(const arenite_model_t *model, const arenite_read_t *read,
-                                   uint8_t *const *memory, int32_t step, uint32_t item, const int8_t **rows) {
+static APART const int8_t **gather(const arenite_feed_t *feed, const arenite_read_t *read, int32_t step,
+                                   const int8_t **rows) {
+    const arenite_model_t *const model = feed->model;
     const arenite_value_t *value = read->value;
     const arenite_window_t *window = read->window;
     const uint32_t count = value->rows, dilation = window->dilation, ring = value->ring_rows;
     const int8_t *const start = ((value->place >> ARENITE_REGION_SHIFT == ARENITE_CONSTANT_REGION)
                                      ? model->constants[value->place & ARENITE_OFFSET_MASK]
-                                     : (const int8_t *)rows_start(memory, value)) +
-                                item * value->item_bytes;
+                                     : (const int8_t *)rows_start(feed->memory, value)) +
+                                feed->item * value->item_bytes;
     const int32_t first = first_row(window, step);
     uint32_t row = (uint32_t)first; /* beyond `count` if it lies above the value, too */
     if (ring == 0) {
         const uint16_t *const table = row_table(model, value);
+        const uint32_t unit = model->row_unit, behind = row + window->window * dilation;
         const int folded = is_folded(value);
-        for (uint32_t left = window->window; left != 0; left--, row += dilation) {
+        if (!folded && first >= 0 && behind < count + dilation) {
+            for (const uint16_t *entry = table + row; row != behind; row += dilation, entry += dilation) {
+                *rows++ = start + *entry * unit;
+            }
+            return rows;
+        }
+        for (; row != behind; row += dilation) {
             const int8_t *pointer = NULL;
             if (row < count) {
-                pointer = start + (folded ? folded_units(table, row) : table[row]) * model->row_unit;
+                pointer = start + (folded ? folded_units(table, row) : table[row]) * unit;
             }
             *rows++ = pointer;
         }
@@ -130,14 +138,15 @@ static void show_row(const arenite_feed_t *feed, const arenite_layer_t *layer, u
 #endif
 
 /* Returns where the row was written. */
-static APART uint8_t *run_step(const arenite_model_t *model, const arenite_layer_t *layer,
-                               uint8_t *const *memory, int32_t step, uint32_t item) {
+static APART uint8_t *run_step(const arenite_feed_t *feed, const arenite_layer_t *layer, int32_t step) {
+    uint8_t *const *const memory = feed->memory;
     const int8_t *rows[ARENITE_MAX_POINTERS];
     const int8_t **next = rows;
-    for (uint8_t i = 0; i < layer->read_count; i++) {
-        next = gather(model, &layer->reads[i], memory, step, item, next);
+    const arenite_read_t *read = layer->reads;
+    for (uint32_t left = layer->read_count; left != 0; left--) {
+        next = gather(feed, read++, step, next);
     }
-    uint8_t *out = output_row(model, layer, memory, step, item);
+    uint8_t *out = output_row(feed->model, layer, memory, step, feed->item);
     int32_t *scratch = NULL;
     if (layer->scratch_place != ARENITE_NO_PLACE) {
         scratch = (int32_t *)(void *)arenite_at(memory, layer->scratch_place);
@@ -230,7 +239,7 @@ static void advance(arenite_feed_t *feed) {
 #ifdef ARENITE_ON_STEP
         arenite_on_step(feed->model, index, step);
 #endif
-        const uint8_t *const row = run_step(feed->model, layer, feed->memory, step, feed->item);
+        const uint8_t *const row = run_step(feed, layer, step);
         counters[index] = (uint16_t)(step + 1u);
         SHOW_ROW(feed, layer, step, row);
         AFTER_STEP(feed);
