@@ -15,13 +15,16 @@ from arenite.errors import MissingToolError
 from arenite_codegen import bundle
 from arenite_codegen.build import build
 
-KWS, IC = "mlperf_tiny/kws_ref_model.tflite", "mlperf_tiny/pretrainedResnet_quant.tflite"
+KWS, IC, SWW = (
+    f"mlperf_tiny/{name}.tflite" for name in ("kws_ref_model", "pretrainedResnet_quant", "str_ww_ref_model")
+)
 HELIUM, RISCV = "qemu-mps3-an547", "qemu-riscv32"
 COMPILERS = {HELIUM: "arm-none-eabi-gcc 12.2.1", RISCV: "riscv64-unknown-elf-gcc 12.2.0"}
 STACK_BYTES = 1536
 CEILINGS = {
-    (HELIUM, KWS): 982_000,
+    (HELIUM, KWS): 979_000,
     (HELIUM, IC): 2_640_000,
+    (HELIUM, SWW): 223_000,
     (RISCV, KWS): 13_700_000,
     (RISCV, IC): 44_900_000,
 }
