@@ -15,7 +15,8 @@
     "vldrb.8 q7, [r10], #16\n\tvmladava.s8 r6, " q ", q7\n\t"
 /* r1: 112 bytes before the last step. */
 #define FOUR_AGAIN(at) "vldrb.8 q6, [r1, #" at "]\n\t" FOUR("q6")
-/* Bytes of FOUR and of FOUR_AGAIN: a pixel of fewer steps enters the sequence later. */
+/* Bytes of FOUR and of FOUR_AGAIN: a pixel of fewer steps enters the sequence later. By MOV to the program counter: BX would
+ * pass for a call through a pointer, and the stack would have no bound. */
 #define FOUR_BYTES 32
 #define AGAIN_BYTES 36
 #define RESIDENT_STEPS 6
@@ -53,14 +54,13 @@ typedef struct {
         __asm__ volatile(LOAD_PIXEL "sub r1, r2, #112\n\t"                                                   \
                                     "adr.w r0, 4f\n\t"                                                       \
                                     "sub r9, r0, r9\n\t"                                                     \
-                                    "orr r9, r9, #1\n\t"                                                     \
                                     "ldrd r10, r3, [r12]\n\t"                                                \
                                     "ldrd r8, r5, [r12, #8]\n\t"                                             \
                                     "ldr r11, [r12, #16]\n\t"                                                \
                                     "dls lr, lr\n"                                                           \
                                     "3:\n\t"                                                                 \
                                     "ldm r3!, {r0, r2, r4, r6}\n\t"                                          \
-                                    "bx r9\n\t" FOUR_AGAIN("0") FOUR_AGAIN("16") FOUR("q0") FOUR("q1")       \
+                                    "mov pc, r9\n\t" FOUR_AGAIN("0") FOUR_AGAIN("16") FOUR("q0") FOUR("q1")  \
                                         FOUR("q2") FOUR("q3") FOUR("q4")                                     \
                                             FOUR("q5") "4:\n\t"                                              \
                                                        "vmov q6[2], q6[0], r0, r4\n\t"                       \
