@@ -72,19 +72,10 @@ typedef struct {
 #define GROUPS GROUP GROUP GROUP GROUP
 #define WIDE_GROUPS WIDE_GROUP WIDE_GROUP WIDE_GROUP WIDE_GROUP
 #endif
-/* The next channel's bias, multiplier and shift in r0, r1 and r2; then arenite_dsp_byte of a sum with its bias. */
-#define NEXT_CHANNEL                                                                                         \
-    "ldmia r10!, {r0, r1, r2}\n\t"                                                                           \
-    "lsl r3, r11, r2\n\t"
-#define REQUANTISE(sum)                                                                                      \
-    "add r3, r3, " sum ", asr #31\n\t"                                                                       \
-    "smmlar " sum ", " sum ", r1, r3\n\t"                                                                    \
-    "asr " sum ", " sum ", r2\n\t"                                                                           \
-    "ssat " sum ", #8, " sum ", asr #1\n\t"                                                                  \
-    "strb " sum ", [r8], #1\n\t"
+#define CHANNEL(sum, twice)                                                                                  \
+    ARENITE_DSP_NEXT_CHANNEL "add " sum ", r0, " twice "\n\t" ARENITE_DSP_REQUANTISE(sum)
 #define TWO_CHANNELS(low, mixed)                                                                             \
-    "sub " mixed ", " mixed ", " low "\n\t" NEXT_CHANNEL "add " low ", r0, " low                             \
-    ", lsl #1\n\t" REQUANTISE(low) NEXT_CHANNEL "add " mixed ", r0, " mixed ", asr #7\n\t" REQUANTISE(mixed)
+    "sub " mixed ", " mixed ", " low "\n\t" CHANNEL(low, low ", lsl #1") CHANNEL(mixed, mixed ", asr #7")
 
 /* The jump is relative to label 2: its own address and 4. */
 static const int8_t *channels(pass_t *pass, const int8_t *weights) {
@@ -128,8 +119,7 @@ static const int8_t *channels(pass_t *pass, const int8_t *weights) {
 #undef GROUPS
 #undef WIDE_GROUP
 #undef WIDE_GROUPS
-#undef NEXT_CHANNEL
-#undef REQUANTISE
+#undef CHANNEL
 #undef TWO_CHANNELS
 
 #else
