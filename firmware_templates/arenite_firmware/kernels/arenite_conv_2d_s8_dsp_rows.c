@@ -78,7 +78,7 @@ typedef struct {
     "sub " mixed ", " mixed ", " low "\n\t" CHANNEL(low, low ", lsl #1") CHANNEL(mixed, mixed ", asr #7")
 
 /* The jump is relative to label 2: its own address and 4. */
-static const int8_t *channels(pass_t *pass, const int8_t *weights) {
+static APART const int8_t *channels(pass_t *pass, const int8_t *weights) {
     register const int8_t *w __asm__("r9") = weights;
     register pass_t *self __asm__("r12") = pass;
     __asm__ volatile(".p2align 2\n"
@@ -124,7 +124,7 @@ static const int8_t *channels(pass_t *pass, const int8_t *weights) {
 
 #else
 
-static const int8_t *channels(pass_t *pass, const int8_t *weights) {
+static APART const int8_t *channels(pass_t *pass, const int8_t *weights) {
     for (; pass->out < pass->end; pass->out += LANES, pass->channel += LANES) {
         uint32_t low[2] = {0, 0}, mixed[2] = {0, 0};
         for (const piece_t *piece = pass->first; piece < pass->last; piece++) {
@@ -174,18 +174,26 @@ typedef struct {
 /* The first turn through the unrolled loop leaves groups out, so that the others are whole. */
 static uint32_t left_out(uint32_t groups) { return (0u - groups) & (UNROLLED - 1); }
 
-static APART void add_piece(window_t *window, const int8_t *begin, int32_t count) {
+/* Widens the first bytes, as many as there is room for; returns those behind. */
+static const int8_t *widen(window_t *window, const int8_t *begin, int32_t count) {
     const int32_t widened = count < window->room ? count : window->room;
-    const int8_t *end = begin + count;
     uint32_t *wide = window->wide;
-    for (const int8_t *last = begin + widened; begin < last; begin += 4) {
+    for (const int8_t *end = begin + widened; begin < end; begin += 4) {
         const uint32_t word = arenite_dsp_load(begin);
         *wide++ = arenite_sxtb16(word);
         *wide++ = arenite_sxtb16_ror8(word);
     }
     window->room -= widened;
     window->wide = wide;
+    return begin;
+}
+
+static APART void add_piece(window_t *window, const int8_t *begin, int32_t count) {
+    const int8_t *end = begin + count;
     window->behind = end;
+    if (window->room > 0) {
+        begin = widen(window, begin, count);
+    }
     if (begin < end) {
         piece_t *piece = window->piece++;
         piece->begin = begin;
@@ -201,12 +209,14 @@ static void add_words(window_t *window, const arenite_conv_2d_s8_t *p, const int
     const int32_t in_c = p->in_c;
     for (int32_t ky = 0; ky < p->kernel_h; ky++) {
         const int8_t *row = rows[ky];
-        const int is_run = run && row != NULL;
-        const int32_t pieces = is_run ? 1 : p->kernel_w, count = is_run ? p->kernel_w * in_c : in_c;
+        if (run && row != NULL) {
+            add_piece(window, row + (ptrdiff_t)first * in_c, (p->kernel_w * in_c) & ~3);
+            continue;
+        }
         int32_t x = first;
-        for (int32_t i = 0; i < pieces; i++, x += p->dilation_w) {
+        for (int32_t kx = 0; kx < p->kernel_w; kx++, x += p->dilation_w) {
             const int is_inside = row != NULL && x >= 0 && x < p->in_w;
-            add_piece(window, is_inside ? row + (ptrdiff_t)x * in_c : outside, count & ~3);
+            add_piece(window, is_inside ? row + (ptrdiff_t)x * in_c : outside, in_c & ~3);
         }
     }
 }
@@ -262,9 +272,11 @@ void arenite_conv_2d_s8_dsp_rows(const void *params, const int8_t *const *rows, 
     pass.first = store.pieces;
     pass.zeros[0] = pass.zeros[1] = pass.zeros[2] = pass.zeros[3] = 0;
     pass.point = 2 * p->out_zero_point + 1;
-    store.pieces[0].begin = wide;
-    store.pieces[0].entry = FIRST_WIDE + left_out((uint32_t)room / 4) * WIDE_CODE;
-    store.pieces[0].end = store.words + WORDS;
+    if (room > 0) {
+        store.pieces[0].begin = wide;
+        store.pieces[0].entry = FIRST_WIDE + left_out((uint32_t)room / 4) * WIDE_CODE;
+        store.pieces[0].end = store.words + WORDS;
+    }
     for (int32_t x = 0; x < p->out_w; x++) {
         window_t window = {store.pieces + (room > 0), wide, room, outside};
         add_words(&window, p, rows, x * p->stride_w - p->pad_left, outside);
