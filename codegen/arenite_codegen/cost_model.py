@@ -31,9 +31,9 @@ class Costs:
 # By kind of core, kernel and variant; kernels that multiply and accumulate alone.
 COSTS: dict[tuple[str, str, str], Costs] = {
     ("dsp", "conv_2d_s8", "dsp"): Costs(0.84, 8.26, 4640),
-    ("dsp", "conv_2d_s8", "dsp-rows"): Costs(1.04, 11.8, 526),
+    ("dsp", "conv_2d_s8", "dsp-rows"): Costs(0.957, 9.45, 509),
     ("dsp", "depthwise_conv_2d_s8", "dsp"): Costs(3.02, 0.336, 2570),
-    ("dsp", "depthwise_conv_2d_s8", "dsp-taps"): Costs(3.14, 19, 445),
+    ("dsp", "depthwise_conv_2d_s8", "dsp-taps"): Costs(3, 10.1, 376),
     ("mve", "conv_2d_s8", "mve"): Costs(0.131, 4.99, 658),
     ("mve", "conv_2d_s8", "mve-pixel"): Costs(0.122, 4.14, 268),
     ("mve", "depthwise_conv_2d_s8", "mve"): Costs(0.832, 0, 1200),

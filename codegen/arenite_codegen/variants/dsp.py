@@ -155,9 +155,8 @@ def _refuse_depthwise_taps(parameters: Parameters) -> str:
 
 def _pack_depthwise_taps(parameters: Parameters) -> Parameters:
     weights, *scales = _live(parameters)
-    padded = np.pad(weights, ((0, -len(weights) % 4), (0, -weights.shape[1] % 2)))
-    # [block, channel // 2, channel % 2, pair, tap % 2] -> [block, pair, channel % 2, tap % 2, channel // 2]
-    lanes = padded.reshape(-1, 2, 2, padded.shape[1] // 2, 2).transpose(0, 3, 2, 4, 1)
+    padded = np.pad(weights, ((0, -len(weights) % 4), (0, 0)))
+    lanes = padded.reshape(-1, 4, padded.shape[1]).swapaxes(1, 2)
     outside = np.full(len(padded), parameters["in_zero_point"], np.int8)
     packed = np.concatenate([lanes.ravel(), outside])
     return {**parameters, "weights": packed, "bias": _channels(scales, 4), **_NO_SCALES}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CONV_2D and FULLY_CONNECTED with the DSP extension, for windows of at most ARENITE_DSP_PIECES pixels, which are read where
- * they lie.
+/* CONV_2D and FULLY_CONNECTED with the DSP extension, for windows of at most ARENITE_DSP_PIECES pixels. For more than 12
+ * channels as much of a window as there is room for is widened to int16 once; the rest is read where it lies.
  * Authority: TFLM reference_integer_ops::ConvPerChannel and FullyConnected (double rounding).
  *
  * The same parameters as arenite_conv_2d_s8, packed otherwise, and in_c is a multiple of 4 unless the window is one pixel.
@@ -16,7 +16,7 @@
 
 #include "arenite_conv_2d_s8.h"
 
-/* Pixels of a window; an entry of 12 bytes on the stack for each. */
+/* Pixels of a window; an entry of 12 bytes on the stack for each, and two more. What is widened lies there too. */
 #define ARENITE_DSP_PIECES 64
 
 /* rows, out: as arenite_conv_2d_s8. No scratch. */

@@ -78,6 +78,18 @@ static inline int32_t arenite_smmlar(int32_t a, int32_t b, int32_t acc) {
     return sum;
 }
 
+/* For assembly: the bias, multiplier and shift of the next channel at r10 in r0, r1 and r2, and of the zero point in r11 the
+ * rounding in r3; then arenite_dsp_byte of a doubled sum with its bias, to r8 on. */
+#define ARENITE_DSP_NEXT_CHANNEL                                                                             \
+    "ldmia r10!, {r0, r1, r2}\n\t"                                                                           \
+    "lsl r3, r11, r2\n\t"
+#define ARENITE_DSP_REQUANTISE(sum)                                                                          \
+    "add r3, r3, " sum ", asr #31\n\t"                                                                       \
+    "smmlar " sum ", " sum ", r1, r3\n\t"                                                                    \
+    "asr " sum ", " sum ", r2\n\t"                                                                           \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"                                                                  \
+    "strb " sum ", [r8], #1\n\t"
+
 /* value / 2, rounded down, as a byte with saturation. */
 static inline int8_t arenite_ssat8_half(int32_t value) {
     int32_t byte;
