@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.variants.base import Array, Parameters, Variant, per_channel
+from arenite_codegen.variants.linear_addition import linear_addition
 
-__all__ = ["ADD", "CONV_2D", "CONV_2D_TAPS", "DEPTHWISE_CONV_2D"]
+__all__ = ["ADD", "ADD_LINEAR", "CONV_2D", "CONV_2D_TAPS", "DEPTHWISE_CONV_2D"]
 
 BLOCK, WORD = 16, 4  # as ARENITE_BLOCK, ARENITE_WORD
 MAX_TAPS = 128  # as ARENITE_HOST_TAPS
@@ -19,6 +20,7 @@ TILE_PIXELS = 8  # as ARENITE_LARGE_TILE_PIXELS
 MAX_ROWS = 12  # as ARENITE_HOST_ROWS
 _ALIGNMENT_BYTES = 64
 _ADD_SOURCES = ("add_run", "add_run_avx2", "add_run_avx512", "host_isa")
+_ADD_LINEAR_SOURCES = ("add_linear_avx2", "add_linear_avx512", "host_isa")
 _CONV_SOURCES = (
     "conv_2d_row_avx512",
     "conv_2d_tile",
@@ -131,7 +133,34 @@ def _refuse_add(parameters: Parameters) -> str:
     return ""
 
 
+def _refuse_add_linear(parameters: Parameters) -> str:
+    refusal = _refuse_add(parameters)
+    return refusal or ("" if linear_addition(parameters) else "no linear function was found that gives its bytes")
+
+
+def _pack_add_linear(parameters: Parameters) -> Parameters:
+    linear = linear_addition(parameters)
+    assert linear is not None
+    return {
+        **parameters,
+        "a_multiplier": linear.a_factor,
+        "b_multiplier": linear.b_factor,
+        "out_multiplier": linear.offset,
+        "out_right_shift": linear.right_shift,
+    }
+
+
 ADD = Variant("add_s8", "host", "add_s8_host", _ADD_SOURCES, "host", "", _refuse_add)
+ADD_LINEAR = Variant(
+    "add_s8",
+    "host-linear",
+    "add_s8_host_linear",
+    _ADD_LINEAR_SOURCES,
+    "host",
+    "",
+    _refuse_add_linear,
+    _pack_add_linear,
+)
 CONV_2D = Variant(
     "conv_2d_s8", "host", "conv_2d_s8_host", _CONV_SOURCES, "host", "", _refuse_conv, _pack_conv, _ALIGNMENT_BYTES
 )
