@@ -17,6 +17,7 @@ BLOCK, WORD = 16, 4  # as ARENITE_BLOCK, ARENITE_WORD
 MAX_TAPS = 128  # as ARENITE_HOST_TAPS
 MAX_RUNS, MAX_COPIED_BYTES = 64, 32768  # as ARENITE_HOST_RUNS, ARENITE_HOST_COPIES
 TILE_PIXELS = 8  # as ARENITE_LARGE_TILE_PIXELS
+MAX_HALVES_SHIFT = 24  # as ARENITE_MAX_HALVES_SHIFT
 MAX_ROWS = 12  # as ARENITE_HOST_ROWS
 _ALIGNMENT_BYTES = 64
 _ADD_SOURCES = ("add_run", "add_run_avx2", "add_run_avx512", "host_isa")
@@ -53,11 +54,13 @@ def _by_block(parameters: Parameters) -> dict[str, Array | int]:
     moved = (bias.astype(np.int64) - 128 * sums).astype(np.uint64).astype(np.uint32).view(np.int32)
     rest = (0, _up_to(out_c, BLOCK) - out_c)
     multiplier = np.pad(per_channel(parameters, "multiplier", out_c), rest)
-    shift = np.pad(per_channel(parameters, "shift", out_c), rest)
+    # Channels that are not there are shifted as most are: their block is requantised the fast way.
+    shift = np.pad(per_channel(parameters, "shift", out_c), rest, constant_values=-1)
     constants = _rounding_constants(shift.astype(np.int64))
+    halves = _constants_of_halves(shift.astype(np.int64), int(parameters["out_zero_point"]))
     return {
         "bias": np.concatenate([np.pad(bias, rest), np.pad(moved, rest)]),
-        "multiplier": np.concatenate([multiplier, constants.view(np.int32)]),
+        "multiplier": np.concatenate([multiplier, constants.view(np.int32), halves]),
         "shift": shift,
         "per_channel": 1,
     }
@@ -71,6 +74,19 @@ def _rounding_constants(shift: Array) -> Array:
     table = np.stack([rounding, 31 + right, sign]).astype(np.int64)
     by_block: Array = table.reshape(3, -1, BLOCK // 2, 2).transpose(1, 0, 3, 2)
     return np.ascontiguousarray(by_block).ravel()
+
+
+def _constants_of_halves(shift: Array, zero_point: int) -> Array:
+    """int32 of int64[blocks][even, odd][BLOCK / 2] and int32[BLOCK], for a shift of the products' high halves, flat.
+
+    Means something for blocks whose channels are all shifted right by 1 .. MAX_HALVES_SHIFT.
+    """
+    right = np.clip(-shift, 1, MAX_HALVES_SHIFT)
+    rounding = (1 << 30) + (np.int64(1) << (30 + right)) + (np.int64(zero_point) << (31 + right))
+    by_block = rounding.reshape(-1, BLOCK // 2, 2).swapaxes(1, 2).reshape(-1, BLOCK)
+    words = np.ascontiguousarray(by_block).view(np.int32)
+    joined: Array = np.concatenate([words, (right - 1).astype(np.int32).reshape(-1, BLOCK)], axis=1)
+    return joined.ravel()
 
 
 def _taps(parameters: Parameters) -> int:
