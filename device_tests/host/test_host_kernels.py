@@ -18,8 +18,8 @@ from arenite_codegen import bundle
 from arenite_codegen.boards import load_board
 from arenite_codegen.legalise import legalise
 from arenite_codegen.rounding import multiply_by_quantised_multiplier, wrap_int32
-from arenite_codegen.variants import VARIANTS, choose_for
-from arenite_codegen.variants.host import ADD, CONV_2D
+from arenite_codegen.variants import VARIANTS, Variant, choose_for
+from arenite_codegen.variants.host import ADD, ADD_LINEAR, CONV_2D
 from support.emission import KERNELS
 from support.graph_batch import ISA_LEVELS
 from support.graphs import random_graph
@@ -30,6 +30,8 @@ Array = npt.NDArray[Any]
 LEVELS = [name for name in ISA_LEVELS if name not in ("portable", "dsp")]
 KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "PAD_CONV", "CONV_CHAIN")
 _IN_C = 4
+# Of all kinds; those of usual layers; to the right alone, which is one of 32 bits.
+_SHIFTS = ((-31, 31), (-12, 1), (-24, 0))
 # Channels and pixels that AVX-512 stores in four ways: 1, 2, 3 and 4 blocks of channels.
 _SHAPES = ((16, 5), (32, 3), (48, 1), (64, 2), (11, 7))
 
@@ -53,8 +55,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 @pytest.fixture(scope="module")
 def add_library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The addition for computers as a shared library."""
-    return _shared_library(ADD.files, tmp_path_factory.mktemp("host_add"))
+    """The additions for computers as a shared library."""
+    names = tuple(dict.fromkeys(ADD.files + ADD_LINEAR.files))
+    return _shared_library(names, tmp_path_factory.mktemp("host_add"))
 
 
 @pytest.fixture(params=LEVELS)
@@ -140,7 +143,7 @@ def test_requantisation_is_the_references(isa: str, library: ctypes.CDLL, clamps
     generator = np.random.default_rng(5)
     for round_ in range(300):
         channels, pixels = _SHAPES[round_ % len(_SHAPES)]
-        shift = generator.integers(-31, 31, channels) if round_ % 2 else generator.integers(-12, 1, channels)
+        shift = generator.integers(*_SHIFTS[round_ % len(_SHIFTS)], channels)
         multiplier = generator.integers(2**30, 2**31, channels)
         edges = generator.choice([0, 2**30, 2**30 + 1, 2**31 - 1], channels)
         multiplier = np.where(generator.random(channels) < 0.3, edges, multiplier)
@@ -205,31 +208,61 @@ def _random_addition(generator: np.random.Generator, round_: int) -> dict[str, i
     return own
 
 
-def test_every_pair_of_bytes_is_added_as_the_reference_does(isa: str, add_library: ctypes.CDLL) -> None:
+def _every_sum(own: Mapping[str, int]) -> Array:
+    """What the reference makes of all pairs of bytes, [a][b]."""
+    grid = {
+        side: [
+            multiply_by_quantised_multiplier(
+                (x - own[f"{side}_zero_point"]) * 2**20, own[f"{side}_multiplier"], -own[f"{side}_right_shift"]
+            )
+            for x in range(-128, 128)
+        ]
+        for side in "ab"
+    }
+    sums = np.add.outer(grid["a"], grid["b"])
+    totals, places = np.unique(sums, return_inverse=True)
+    exact = [
+        multiply_by_quantised_multiplier(total, own["out_multiplier"], -own["out_right_shift"])
+        for total in totals.tolist()
+    ]
+    values = np.array(exact)[places].reshape(sums.shape) + own["out_zero_point"]
+    return np.clip(values, own["act_min"], 127).astype(np.int8)
+
+
+def _added(function: Any, own: Mapping[str, int], a: Array, b: Array) -> Array:
+    """A row through a kernel."""
+    out = np.zeros(a.size, np.int8)
+    params = _Add(**own)
+    rows = (ctypes.c_void_p * 2)(a.ctypes.data, b.ctypes.data)
+    function(ctypes.byref(params), rows, ctypes.c_void_p(out.ctypes.data), 0, None)
+    return out
+
+
+@pytest.fixture(scope="module")
+def additions() -> list[tuple[dict[str, int], Array]]:
+    """Random ones, and what they make of all pairs of bytes."""
+    generator = np.random.default_rng(9)
+    owns = [_random_addition(generator, round_) for round_ in range(12)]
+    return [(own | {"a_channel_step": 1, "b_channel_step": 1}, _every_sum(own)) for own in owns]
+
+
+@pytest.mark.parametrize("variant", [ADD, ADD_LINEAR], ids=lambda variant: str(variant.name))
+def test_every_pair_of_bytes_is_added_as_the_reference_does(
+    isa: str, add_library: ctypes.CDLL, additions: list[tuple[dict[str, int], Array]], variant: Variant
+) -> None:
+    """As one run that fills vectors, and in runs of 83 bytes, which leave some over for every way to take them."""
     add_library.arenite_host_cap_isa(ISA_LEVELS[isa])
-    generator, values = np.random.default_rng(9), range(-128, 128)
+    function = getattr(add_library, f"arenite_{variant.function}")
     a, b = (np.ascontiguousarray(m.ravel()) for m in np.meshgrid(*2 * [np.arange(-128, 128, dtype=np.int8)]))
-    for round_ in range(12):
-        own = _random_addition(generator, round_)
-        steps = dict.fromkeys(("width", "a_channel_step", "b_channel_step"), 1)
-        params = _Add(channels=a.size, a_pixel_step=0, b_pixel_step=0, **steps, **own)
-        out = np.zeros(a.size, np.int8)
-        rows = (ctypes.c_void_p * 2)(a.ctypes.data, b.ctypes.data)
-        add_library.arenite_add_s8_host(ctypes.byref(params), rows, ctypes.c_void_p(out.ctypes.data), 0, None)
-        grid = {
-            side: [
-                multiply_by_quantised_multiplier(
-                    (x - own[f"{side}_zero_point"]) * 2**20, own[f"{side}_multiplier"], -own[f"{side}_right_shift"]
-                )
-                for x in values
-            ]
-            for side in "ab"
-        }
-        for k in range(round_, a.size, 29):
-            total = grid["a"][int(a[k]) + 128] + grid["b"][int(b[k]) + 128]
-            exact = multiply_by_quantised_multiplier(total, own["out_multiplier"], -own["out_right_shift"])
-            want = min(max(exact + own["out_zero_point"], own["act_min"]), 127)
-            assert out[k] == want, (int(a[k]), int(b[k]), own)
+    taken = [(own, want) for own, want in additions if not variant.refusal(own)]
+    for own, want in taken:
+        for channels in (a.size, 83):
+            width = a.size // channels
+            geometry = dict.fromkeys(("channels", "a_pixel_step", "b_pixel_step"), channels) | {"width": width}
+            got = _added(function, {**variant.pack(own), **geometry}, a, b)
+            whole = width * channels
+            assert np.array_equal(got[:whole], want.T.ravel()[:whole]), own
+    assert len(taken) >= (12 if variant is ADD else 6)
 
 
 @pytest.mark.parametrize("byte", [-128, 127])

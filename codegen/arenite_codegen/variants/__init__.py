@@ -17,7 +17,7 @@ __all__ = ["Choice", "Choose", "VARIANTS", "Variant", "choose_for", "portable_ch
 
 # Fastest first, the portable one last; a kernel that is not here has only that.
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
-    "add_s8": (mve.ADD, dsp.ADD, host.ADD, portable.ADD),
+    "add_s8": (mve.ADD, dsp.ADD, host.ADD_LINEAR, host.ADD, portable.ADD),
     "conv_2d_s8": (
         mve.CONV_2D_PIXEL,
         mve.CONV_2D,

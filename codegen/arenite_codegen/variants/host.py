@@ -9,16 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from arenite_codegen.variants.base import Array, Parameters, Variant, per_channel
+from arenite_codegen.variants.linear_addition import linear_addition
 
-__all__ = ["ADD", "CONV_2D", "CONV_2D_TAPS", "DEPTHWISE_CONV_2D"]
+__all__ = ["ADD", "ADD_LINEAR", "CONV_2D", "CONV_2D_TAPS", "DEPTHWISE_CONV_2D"]
 
 BLOCK, WORD = 16, 4  # as ARENITE_BLOCK, ARENITE_WORD
 MAX_TAPS = 128  # as ARENITE_HOST_TAPS
 MAX_RUNS, MAX_COPIED_BYTES = 64, 32768  # as ARENITE_HOST_RUNS, ARENITE_HOST_COPIES
 TILE_PIXELS = 8  # as ARENITE_LARGE_TILE_PIXELS
+MAX_HALVES_SHIFT = 24  # as ARENITE_MAX_HALVES_SHIFT
 MAX_ROWS = 12  # as ARENITE_HOST_ROWS
 _ALIGNMENT_BYTES = 64
 _ADD_SOURCES = ("add_run", "add_run_avx2", "add_run_avx512", "host_isa")
+_ADD_LINEAR_SOURCES = ("add_linear_avx2", "add_linear_avx512", "host_isa")
 _CONV_SOURCES = (
     "conv_2d_row_avx512",
     "conv_2d_tile",
@@ -51,11 +54,13 @@ def _by_block(parameters: Parameters) -> dict[str, Array | int]:
     moved = (bias.astype(np.int64) - 128 * sums).astype(np.uint64).astype(np.uint32).view(np.int32)
     rest = (0, _up_to(out_c, BLOCK) - out_c)
     multiplier = np.pad(per_channel(parameters, "multiplier", out_c), rest)
-    shift = np.pad(per_channel(parameters, "shift", out_c), rest)
+    # Channels that are not there are shifted as most are: their block is requantised the fast way.
+    shift = np.pad(per_channel(parameters, "shift", out_c), rest, constant_values=-1)
     constants = _rounding_constants(shift.astype(np.int64))
+    halves = _constants_of_halves(shift.astype(np.int64), int(parameters["out_zero_point"]))
     return {
         "bias": np.concatenate([np.pad(bias, rest), np.pad(moved, rest)]),
-        "multiplier": np.concatenate([multiplier, constants.view(np.int32)]),
+        "multiplier": np.concatenate([multiplier, constants.view(np.int32), halves]),
         "shift": shift,
         "per_channel": 1,
     }
@@ -69,6 +74,19 @@ def _rounding_constants(shift: Array) -> Array:
     table = np.stack([rounding, 31 + right, sign]).astype(np.int64)
     by_block: Array = table.reshape(3, -1, BLOCK // 2, 2).transpose(1, 0, 3, 2)
     return np.ascontiguousarray(by_block).ravel()
+
+
+def _constants_of_halves(shift: Array, zero_point: int) -> Array:
+    """int32 of int64[blocks][even, odd][BLOCK / 2] and int32[BLOCK], for a shift of the products' high halves, flat.
+
+    Means something for blocks whose channels are all shifted right by 1 .. MAX_HALVES_SHIFT.
+    """
+    right = np.clip(-shift, 1, MAX_HALVES_SHIFT)
+    rounding = (1 << 30) + (np.int64(1) << (30 + right)) + (np.int64(zero_point) << (31 + right))
+    by_block = rounding.reshape(-1, BLOCK // 2, 2).swapaxes(1, 2).reshape(-1, BLOCK)
+    words = np.ascontiguousarray(by_block).view(np.int32)
+    joined: Array = np.concatenate([words, (right - 1).astype(np.int32).reshape(-1, BLOCK)], axis=1)
+    return joined.ravel()
 
 
 def _taps(parameters: Parameters) -> int:
@@ -131,7 +149,34 @@ def _refuse_add(parameters: Parameters) -> str:
     return ""
 
 
+def _refuse_add_linear(parameters: Parameters) -> str:
+    refusal = _refuse_add(parameters)
+    return refusal or ("" if linear_addition(parameters) else "no linear function was found that gives its bytes")
+
+
+def _pack_add_linear(parameters: Parameters) -> Parameters:
+    linear = linear_addition(parameters)
+    assert linear is not None
+    return {
+        **parameters,
+        "a_multiplier": linear.a_factor,
+        "b_multiplier": linear.b_factor,
+        "out_multiplier": linear.offset,
+        "out_right_shift": linear.right_shift,
+    }
+
+
 ADD = Variant("add_s8", "host", "add_s8_host", _ADD_SOURCES, "host", "", _refuse_add)
+ADD_LINEAR = Variant(
+    "add_s8",
+    "host-linear",
+    "add_s8_host_linear",
+    _ADD_LINEAR_SOURCES,
+    "host",
+    "",
+    _refuse_add_linear,
+    _pack_add_linear,
+)
 CONV_2D = Variant(
     "conv_2d_s8", "host", "conv_2d_s8_host", _CONV_SOURCES, "host", "", _refuse_conv, _pack_conv, _ALIGNMENT_BYTES
 )

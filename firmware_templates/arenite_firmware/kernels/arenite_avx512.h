@@ -128,6 +128,70 @@ ARENITE_AVX512_INLINE __m512i arenite_requantise_avx512(const arenite_requantise
     return _mm512_add_epi32(value, r->zero_point);
 }
 
+#define ARENITE_MAX_HALVES_SHIFT 24
+
+/* Whether arenite_requantise_halves_avx512 may requantise a block of channels: e is 1 .. ARENITE_MAX_HALVES_SHIFT in
+ * each. */
+ARENITE_AVX512_INLINE int arenite_suits_halves_avx512(const int8_t *shift) {
+    const __m128i shifts = _mm_loadu_si128((const __m128i *)(const void *)shift);
+    const __m128i most = _mm_set1_epi8(ARENITE_MAX_HALVES_SHIFT);
+    return _mm_cmplt_epu8_mask(_mm_add_epi8(shifts, most), most) == 0xFFFF;
+}
+
+/* Constants of 16 lanes for one shift of 32 bits: for e > 0 it can wait until the high halves of even and odd products are
+ * together again. rounding includes the zero point, which for e <= ARENITE_MAX_HALVES_SHIFT fits beside the product. */
+typedef struct {
+    __m512i multiplier[2];
+    __m512i rounding[2];
+    __m512i sign;  /* 2^31 */
+    __m512i right; /* e - 1 */
+} arenite_halves_avx512_t;
+
+/* Of a block of channels: `constants` as the code generator packs them, see arenite_host_blocks.h. */
+ARENITE_AVX512_INLINE arenite_halves_avx512_t arenite_load_halves_avx512(const int32_t *multiplier,
+                                                                         const int64_t *constants) {
+    arenite_halves_avx512_t r;
+    r.multiplier[0] = _mm512_loadu_si512(multiplier);
+    r.multiplier[1] = arenite_odd_lanes_avx512(r.multiplier[0]);
+    r.rounding[0] = _mm512_loadu_si512(constants);
+    r.rounding[1] = _mm512_loadu_si512(constants + 8);
+    r.right = _mm512_loadu_si512(constants + ARENITE_BLOCK);
+    r.sign = _mm512_set1_epi64((int64_t)1 << 31);
+    return r;
+}
+
+/* Of channels 4 * quarter .. + 3 of the block, in each quarter of the vector. */
+ARENITE_AVX512_INLINE arenite_halves_avx512_t arenite_load_halves_quarter_avx512(const int32_t *multiplier,
+                                                                                 const int64_t *constants,
+                                                                                 const int quarter) {
+    const __m128i *const four = (const __m128i *)(const void *)(multiplier + 4 * quarter);
+    const __m128i *const two = (const __m128i *)(const void *)(constants + 2 * quarter);
+    arenite_halves_avx512_t r;
+    r.multiplier[0] = _mm512_broadcast_i32x4(_mm_loadu_si128(four));
+    r.multiplier[1] = arenite_odd_lanes_avx512(r.multiplier[0]);
+    r.rounding[0] = _mm512_broadcast_i32x4(_mm_loadu_si128(two));
+    r.rounding[1] = _mm512_broadcast_i32x4(_mm_loadu_si128(two + 4));
+    r.right = _mm512_broadcast_i32x4(_mm_loadu_si128(two + ARENITE_BLOCK / 2));
+    r.sign = _mm512_set1_epi64((int64_t)1 << 31);
+    return r;
+}
+
+/* Of the even lanes, or of odd ones moved to even places. A negative product is asked of the accumulator: 2^31 is its
+ * sign. With a multiplier of 0 the corrected sum still gives 0. */
+ARENITE_AVX512_INLINE __m512i arenite_rounded_product_avx512(const arenite_halves_avx512_t *r, __m512i acc,
+                                                             const int odd, const int clamps_negative) {
+    const __m512i sum = _mm512_add_epi64(_mm512_mul_epi32(acc, r->multiplier[odd]), r->rounding[odd]);
+    return clamps_negative ? sum : _mm512_sub_epi64(sum, _mm512_and_si512(acc, r->sign));
+}
+
+/* As arenite_requantise_avx512. */
+ARENITE_AVX512_INLINE __m512i arenite_requantise_halves_avx512(const arenite_halves_avx512_t *r, __m512i acc,
+                                                               const int clamps_negative) {
+    const __m512i even = arenite_rounded_product_avx512(r, acc, 0, clamps_negative);
+    const __m512i odd = arenite_rounded_product_avx512(r, arenite_odd_lanes_avx512(acc), 1, clamps_negative);
+    return _mm512_srav_epi32(_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB), r->right);
+}
+
 /* Four vectors of values as clamped bytes: each quarter holds its 4 of the first vector, of the second and so on. */
 ARENITE_AVX512_INLINE __m512i arenite_pack_avx512(const __m512i *v, __m512i low, __m512i high) {
     const __m512i bytes = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));

@@ -58,14 +58,50 @@ ARENITE_AVX512_INLINE __m512i four_times(const void *sixteen_bytes) {
         }                                                                                                    \
     } while (0)
 
-ARENITE_AVX512_INLINE void shift_left(const int8_t *shift, __m512i (*acc)[QUARTERS], const int groups) {
+/* Values of 16 channels from sums [pixels / 4][quarters] with shifts of any kind. */
+ARENITE_AVX512 static __attribute__((noinline)) void
+requantise_any(const arenite_conv_2d_s8_t *p, int32_t channel, __m512i (*sums)[QUARTERS], int32_t groups) {
+    const int64_t *constants = arenite_block_constants(p->multiplier, p->out_c, channel);
+    for (int q = 0; q < QUARTERS; q++) {
+        const arenite_requantise_avx512_t r =
+            arenite_load_requantise_quarter_avx512(p->multiplier + channel, constants, q, p->out_zero_point);
+        int32_t four;
+        __builtin_memcpy(&four, p->shift + channel + 4 * q, sizeof four);
+        for (int32_t g = 0; g < groups; g++) {
+            const __m512i shifted = arenite_shift_left_avx512(sums[g][q], _mm_set1_epi32(four));
+            sums[g][q] = arenite_requantise_avx512(&r, shifted, 0);
+        }
+    }
+}
+
+#define COPY(to, from)                                                                                       \
+    do {                                                                                                     \
+        ARENITE_UNROLL                                                                                       \
+        for (int g = 0; g < groups; g++) {                                                                   \
+            ARENITE_UNROLL                                                                                   \
+            for (int q = 0; q < QUARTERS; q++) {                                                             \
+                (to)[g][q] = (from)[g][q];                                                                   \
+            }                                                                                                \
+        }                                                                                                    \
+    } while (0)
+
+ARENITE_AVX512_INLINE void requantise(const arenite_conv_2d_s8_t *p, int32_t channel,
+                                      __m512i (*acc)[QUARTERS], const int groups, const int clamps_negative) {
+    if (!arenite_suits_halves_avx512(p->shift + channel)) {
+        __m512i sums[GROUPS][QUARTERS]; /* a copy: sums whose address is known would never be registers */
+        COPY(sums, acc);
+        requantise_any(p, channel, sums, groups);
+        COPY(acc, sums);
+        return;
+    }
+    const int64_t *constants = arenite_block_halves(p->multiplier, p->out_c, channel);
     ARENITE_UNROLL
     for (int q = 0; q < QUARTERS; q++) {
-        int32_t four;
-        __builtin_memcpy(&four, shift + 4 * q, sizeof four);
+        const arenite_halves_avx512_t r =
+            arenite_load_halves_quarter_avx512(p->multiplier + channel, constants, q);
         ARENITE_UNROLL
         for (int g = 0; g < groups; g++) {
-            acc[g][q] = arenite_shift_left_avx512(acc[g][q], _mm_set1_epi32(four));
+            acc[g][q] = arenite_requantise_halves_avx512(&r, acc[g][q], clamps_negative);
         }
     }
 }
@@ -75,19 +111,7 @@ ARENITE_AVX512_INLINE void finish(const arenite_conv_2d_s8_t *p, int32_t channel
     const __m512i low = _mm512_set1_epi8((int8_t)p->act_min), high = _mm512_set1_epi8((int8_t)p->act_max);
     const int32_t channels = p->out_c - channel;
     const __mmask16 inside = (__mmask16)(channels < ARENITE_BLOCK ? (1u << channels) - 1u : 0xFFFFu);
-    const int64_t *constants = arenite_block_constants(p->multiplier, p->out_c, channel);
-    if (arenite_has_left_avx512(p->shift + channel)) {
-        shift_left(p->shift + channel, acc, groups);
-    }
-    ARENITE_UNROLL
-    for (int q = 0; q < QUARTERS; q++) {
-        const arenite_requantise_avx512_t r =
-            arenite_load_requantise_quarter_avx512(p->multiplier + channel, constants, q, p->out_zero_point);
-        ARENITE_UNROLL
-        for (int g = 0; g < groups; g++) {
-            acc[g][q] = arenite_requantise_avx512(&r, acc[g][q], clamps_negative);
-        }
-    }
+    requantise(p, channel, acc, groups, clamps_negative);
     ARENITE_UNROLL
     for (int g = 0; g < groups; g++, pixels -= GROUP) {
         const __m512i bytes = arenite_pack_avx512(acc[g], low, high);

@@ -74,6 +74,41 @@ ARENITE_AVX512_INLINE void store_two(const arenite_conv_2d_s8_t *p, int8_t *out,
     }
 }
 
+/* Values of a block's channels from sums with shifts of any kind. */
+ARENITE_AVX512 static __attribute__((noinline)) void
+requantise_any(const arenite_conv_2d_s8_t *p, int32_t channel, __m512i *sums, int32_t pixels) {
+    const arenite_requantise_avx512_t r = arenite_load_requantise_avx512(
+        p->multiplier + channel, arenite_block_constants(p->multiplier, p->out_c, channel),
+        p->out_zero_point);
+    const __m128i shift = _mm_loadu_si128((const __m128i *)(const void *)(p->shift + channel));
+    for (int32_t i = 0; i < pixels; i++) {
+        sums[i] = arenite_requantise_avx512(&r, arenite_shift_left_avx512(sums[i], shift), 0);
+    }
+}
+
+ARENITE_AVX512_INLINE void requantise(const arenite_conv_2d_s8_t *p, int32_t channel, __m512i (*acc)[BLOCKS],
+                                      const int b, const int pixels, const int clamps_negative) {
+    if (!arenite_suits_halves_avx512(p->shift + channel)) {
+        __m512i sums[ARENITE_LARGE_TILE_PIXELS]; /* a copy, as sums whose address is known are no registers */
+        ARENITE_UNROLL
+        for (int i = 0; i < pixels; i++) {
+            sums[i] = acc[i][b];
+        }
+        requantise_any(p, channel, sums, pixels);
+        ARENITE_UNROLL
+        for (int i = 0; i < pixels; i++) {
+            acc[i][b] = sums[i];
+        }
+        return;
+    }
+    const arenite_halves_avx512_t r = arenite_load_halves_avx512(
+        p->multiplier + channel, arenite_block_halves(p->multiplier, p->out_c, channel));
+    ARENITE_UNROLL
+    for (int i = 0; i < pixels; i++) {
+        acc[i][b] = arenite_requantise_halves_avx512(&r, acc[i][b], clamps_negative);
+    }
+}
+
 ARENITE_AVX512_INLINE void finish(const arenite_conv_tile_t *t, int32_t channel, __m512i (*acc)[BLOCKS],
                                   const int pixels, const int blocks, const int clamps_negative) {
     const arenite_conv_2d_s8_t *p = t->params;
@@ -81,21 +116,7 @@ ARENITE_AVX512_INLINE void finish(const arenite_conv_tile_t *t, int32_t channel,
     const int32_t left = p->out_c - channel;
     ARENITE_UNROLL
     for (int b = 0; b < blocks; b++) {
-        const int32_t first = channel + b * ARENITE_BLOCK;
-        const arenite_requantise_avx512_t r = arenite_load_requantise_avx512(
-            p->multiplier + first, arenite_block_constants(p->multiplier, p->out_c, first),
-            p->out_zero_point);
-        if (arenite_has_left_avx512(p->shift + first)) {
-            const __m128i shift = _mm_loadu_si128((const __m128i *)(const void *)(p->shift + first));
-            ARENITE_UNROLL
-            for (int i = 0; i < pixels; i++) {
-                acc[i][b] = arenite_shift_left_avx512(acc[i][b], shift);
-            }
-        }
-        ARENITE_UNROLL
-        for (int i = 0; i < pixels; i++) {
-            acc[i][b] = arenite_requantise_avx512(&r, acc[i][b], clamps_negative);
-        }
+        requantise(p, channel + b * ARENITE_BLOCK, acc, b, pixels, clamps_negative);
     }
     if (blocks == 4 && left >= 4 * ARENITE_BLOCK) {
         store_four(p, out, acc, pixels);
@@ -105,6 +126,16 @@ ARENITE_AVX512_INLINE void finish(const arenite_conv_tile_t *t, int32_t channel,
         store_any(p, out, acc, pixels, blocks, left);
     }
 }
+
+/* Behind the products: compilers, else, keep sums in memory from the first product on. GCC is told that they are registers
+ * here; Clang, which would spill them for that, lets them wait in memory. */
+#if defined(__clang__)
+#define IS_REGISTER(v) ((void)0)
+#define IS_IN_MEMORY(array) __asm__ volatile("" : : "r"(array) : "memory")
+#else
+#define IS_REGISTER(v) __asm__ volatile("" : "+v"(v))
+#define IS_IN_MEMORY(array) ((void)0)
+#endif
 
 ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, const int pixels,
                                const int blocks) {
@@ -156,11 +187,11 @@ ARENITE_AVX512_INLINE void run(const arenite_conv_tile_t *t, int32_t channel, co
     for (int i = 0; i < pixels; i++) {
         ARENITE_UNROLL
         for (int b = 0; b < blocks; b++) {
+            IS_REGISTER(acc[i][b]);
             sums[i][b] = acc[i][b];
         }
     }
-    /* The sums wait in memory: GCC, else, keeps some there from the first product on. */
-    __asm__ volatile("" : : "r"(sums) : "memory");
+    IS_IN_MEMORY(sums);
     if (p->act_min >= p->out_zero_point) {
         finish(t, channel, sums, pixels, blocks, 1);
     } else {
