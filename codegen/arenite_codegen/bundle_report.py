@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
-__all__ = ["BundleReport", "ModelReport", "OperatorReport", "RegionReport"]
+__all__ = ["BundleReport", "ModelReport", "OperatorReport", "RegionReport", "digest_of", "report_of"]
 
 
 @dataclass(frozen=True)
@@ -139,3 +142,44 @@ class BundleReport:
     guards: bool
     models: tuple[ModelReport, ...]
     camera_bytes: int = 0
+
+
+def report_of(place: Path, manifest: Mapping[str, Any]) -> BundleReport:
+    """The report of a bundle from its manifest."""
+    models: list[dict[str, Any]] = manifest["models"]
+    macs = sum(model["macs"] for model in models)
+    run = sum(model["macs"] * model["mac_factor"] for model in models)
+    return BundleReport(
+        out_dir=str(place),
+        board=manifest["board"],
+        model_sha256=digest_of(models),
+        arena_bytes=manifest["arena_bytes"],
+        arena_lower_bound_bytes=max(model["arena_lower_bound_bytes"] for model in models),
+        weights_bytes=manifest["weights_bytes"],
+        code_bytes=None,
+        macs=macs,
+        row_fed=all(model["row_fed"] for model in models),
+        mac_factor=models[0]["mac_factor"] if len(models) == 1 else run / macs if macs else 1.0,
+        stack_bytes=None,
+        regions=tuple(RegionReport(**region) for region in manifest["regions"]),
+        operators=tuple(
+            OperatorReport(**row, model=index) for index, model in enumerate(models) for row in model["operators"]
+        ),
+        vectors=sum(model["vectors"]["count"] for model in models),
+        authority=models[0]["vectors"]["authority"],
+        guards=manifest["guards"],
+        camera_bytes=manifest.get("camera_bytes", 0),
+        models=tuple(_model_report(model) for model in models),
+    )
+
+
+def _model_report(model: dict[str, Any]) -> ModelReport:
+    own = {field.name: model[field.name] for field in fields(ModelReport) if field.name in model}
+    own |= {"vectors": model["vectors"]["count"], "integer_ends": tuple(model["integer_ends"])}
+    return ModelReport(**own)
+
+
+def digest_of(models: Sequence[dict[str, Any]]) -> str:
+    """What tells one set of models from another: a model's own digest, or that of several in order."""
+    digests = [str(model["sha256"]) for model in models]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
