@@ -20,8 +20,12 @@ from arenite.frames import Frame
 from arenite.preprocess import Preprocessor
 from arenite.reference import reference_outputs
 from arenite_codegen import bundle
+from arenite_codegen.boards import load_board
 from arenite_codegen.export import EXPORTS, component_name
+from arenite_codegen.single_file import amalgamated
+from arenite_codegen.variants import VARIANTS
 from support.colour_model import LABELS, colour_model
+from support.emission import KERNELS
 from support.graphs import random_graph
 from support.photograph_network import SIDE, network
 from support.tflm import TflmModel
@@ -183,6 +187,29 @@ def test_kernels_of_this_computer_are_one_file_too(tmp_path: Path) -> None:
     inputs = [np.random.default_rng(seed).integers(-128, 128, (1, SIDE, SIDE, 3)).astype(np.int8) for seed in range(3)]
     model = Exported("net", tmp_path / "b", False, _expected(path, inputs), ())
     assert call(_with_gcc(model, "single-file", tmp_path), stdin=model.vectors[0]).stdout == model.vectors[1]
+
+
+@pytest.mark.parametrize("board", ["qemu-mps3-an547", "qemu-mps2-an386"])
+def test_all_kernels_of_a_core_are_one_file(board: str, tmp_path: Path) -> None:
+    """Whatever one of them names as another does, or another's header, is kept apart."""
+    compiler = shutil.which("arm-none-eabi-gcc")
+    if compiler is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    core = load_board(board)
+    unfit = {
+        f"arenite_{file}.c"
+        for variant in (variant for variants in VARIANTS.values() for variant in variants)
+        if variant.architecture not in (None, core.architecture)
+        or (variant.feature and not getattr(core.features, variant.feature))
+        for file in variant.files
+    }
+    files = {path.name: path.read_text() for path in KERNELS.glob("*.[ch]") if path.name not in unfit}
+    del files["arenite_strips_s8.c"]  # what it calls is generated for each model
+    (tmp_path / "all.h").touch()
+    (tmp_path / "all.c").write_text(amalgamated("all.c", {**files, "all.c": "", "all.h": ""}))
+    options = [f"-mcpu={core.cpu}", "-mthumb", *(["-mfloat-abi=hard"] if core.features.mve else [])]
+    sources = ("-c", tmp_path / "all.c", "-o", tmp_path / "all.o")
+    call(compiler, *options, "-std=c99", *STRICT, "-O1", f"-I{tmp_path}", *sources)
 
 
 def test_a_cmake_package_is_found_once_installed(colours: Exported, tmp_path: Path) -> None:

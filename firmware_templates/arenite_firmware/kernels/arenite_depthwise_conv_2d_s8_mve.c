@@ -38,10 +38,10 @@ typedef struct {
 } output_t;
 
 #define SUMS_3X3                                                                                             \
-    FIRST("r1")                                                                                              \
-    SECOND("r2")                                                                                             \
-    WIDEN FIRST("r3") SECOND("r4") WIDEN FIRST("r5") SECOND("r6") WIDEN FIRST("r8") SECOND("r9")             \
-        WIDEN FIRST("r10") WIDEN
+    FIRST_TAP("r1")                                                                                          \
+    SECOND_TAP("r2")                                                                                         \
+    WIDEN FIRST_TAP("r3") SECOND_TAP("r4") WIDEN FIRST_TAP("r5") SECOND_TAP("r6") WIDEN FIRST_TAP("r8")      \
+        SECOND_TAP("r9") WIDEN FIRST_TAP("r10") WIDEN
 #define CLAMP                                                                                                \
     "vldrb.8 q5, [r12, #68]\n\t"                                                                             \
     "vldrb.8 q6, [r12, #84]\n\t"                                                                             \
@@ -96,12 +96,12 @@ PIXELS_3X3(pixels_3x3_signed_whole, TIES_DOWN, )
                               "1:\n\t"                                                                       \
                               "ldrd r1, r2, [r8], #8\n\t"                                                    \
                               "add r1, r1, r0\n\t"                                                           \
-                              "add r2, r2, r0\n\t" FIRST("r1") SECOND("r2") WIDEN                            \
+                              "add r2, r2, r0\n\t" FIRST_TAP("r1") SECOND_TAP("r2") WIDEN                    \
                          "le lr, 1b\n\t"                                                                     \
                          "cbz r3, 2f\n\t"                                                                    \
                          "ldr r1, [r8]\n\t"                                                                  \
-                         "add r1, r1, r0\n\t" FIRST("r1") WIDEN "2:\n\t" SCALE("q0", ties) SCALE("q1", ties) \
-                             SCALE("q2", ties) SCALE("q3", ties) BYTES                                       \
+                         "add r1, r1, r0\n\t" FIRST_TAP("r1") WIDEN "2:\n\t" SCALE("q0", ties)               \
+                             SCALE("q1", ties) SCALE("q2", ties) SCALE("q3", ties) BYTES                     \
                          : "+r"(out), "+r"(x), "+r"(w), "+r"(pairs)                                          \
                          : "r"(f), "r"(offset), "r"(odd)                                                     \
                          : "r1", "r2", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory");      \

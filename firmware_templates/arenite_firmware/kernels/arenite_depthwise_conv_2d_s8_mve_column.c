@@ -21,8 +21,8 @@ typedef struct {
 
 /* Windows of an odd number of taps begin with one alone; pairs of taps follow. Bytes of code of both: fewer taps enter the
  * sequence later. */
-#define ALONE(x, pairs) FIRST(x) WIDEN "b.w " pairs "f\n\t"
-#define PAIR(x, y) FIRST(x) SECOND(y) WIDEN
+#define ALONE(x, pairs) FIRST_TAP(x) WIDEN "b.w " pairs "f\n\t"
+#define PAIR(x, y) FIRST_TAP(x) SECOND_TAP(y) WIDEN
 #define ALONE_BYTES 52
 #define PAIR_BYTES 76
 #define ALL_ALONE 4

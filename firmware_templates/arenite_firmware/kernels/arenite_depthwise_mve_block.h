@@ -10,12 +10,12 @@
 
 #include "arenite_mve.h"
 
-#define FIRST(x)                                                                                             \
+#define FIRST_TAP(x)                                                                                         \
     "vldrb.8 q6, [" x "], #16\n\t"                                                                           \
     "vldrb.8 q7, [r7], #16\n\t"                                                                              \
     "vmullb.s8 q4, q6, q7\n\t"                                                                               \
     "vmullt.s8 q5, q6, q7\n\t"
-#define SECOND(x)                                                                                            \
+#define SECOND_TAP(x)                                                                                        \
     "vldrb.8 q6, [" x "]\n\t"                                                                                \
     "vldrb.8 q7, [r7], #16\n\t"                                                                              \
     "vmullb.s8 q6, q6, q7\n\t"                                                                               \
