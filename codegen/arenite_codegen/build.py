@@ -115,14 +115,16 @@ def _compile_all(
     includes += [f"-D{name}" for name in manifest.get("defines", ())]
     kernels = [source for source in sources if source.startswith("kernels/")]
     busy: list[str] = manifest.get("busy_sources", kernels)
-    includes.append(f"-DARENITE_BUILD_ID=0x{digest[:_BUILD_ID_DIGITS]}ull")
+    identity = [f"-DARENITE_BUILD_ID=0x{digest[:_BUILD_ID_DIGITS]}ull"]
     if "model_slots" in manifest:
-        includes.append("-DARENITE_BUILD_DIGEST=" + ",".join(map(str, bytes.fromhex(digest))))
+        identity.append("-DARENITE_BUILD_DIGEST=" + ",".join(map(str, bytes.fromhex(digest))))
     if (bundle_dir / "app" / "freestanding").is_dir():
         includes += ["-isystem", "app/freestanding"]
 
     def compile_one(source: str) -> str:
-        return _compile(bundle_dir, tools, includes, source, optimisation(source, optimise, busy))
+        # Kernels are called alike for every model, so that a compiler's cache knows them again.
+        own = [] if source.startswith(("kernels/", "runtime/")) else identity
+        return _compile(bundle_dir, tools, [*includes, *own], source, optimisation(source, optimise, busy))
 
     objects = []
     with progress.step(f"compile with {tools.version}", len(sources)) as step, ThreadPoolExecutor(_JOBS) as pool:
