@@ -76,7 +76,7 @@ def _pack_conv(parameters: Parameters) -> Parameters:
 def _refuse_without_saturation(parameters: Parameters) -> str:
     """Why the narrowing to bytes is not all that a layer's sums need, or an empty text."""
     if _mode(parameters) == ANY:
-        return "a multiplier is 1 or more"
+        return "a multiplier is 1/2 or more"
     if (parameters["act_min"], parameters["act_max"]) != (-128, 127):
         return "its activation clamps to less than all bytes"
     return ""
