@@ -13,8 +13,8 @@ from arenite.contract import InputSpec, Quantised
 from arenite.errors import AreniteError, ContractError, UsageError
 from arenite.frames import FRAME_FORMATS, MATRICES, Frame, ycc_matrix
 from arenite.preprocess import Preprocessor
+from arenite.resize import Axis, axis_of, takes_rows_first
 from arenite_codegen.network import IoTensor
-from arenite_codegen.resize import Axis, axis_of, takes_rows_first
 
 __all__ = ["Camera", "MOST_PIXELS", "Preprocessing", "camera_entry", "make_preprocessing"]
 

@@ -176,7 +176,7 @@ DAMAGES = [
     ('\\"inputs\\": 1', '\\"inputs\\": 0'),
     ('\\"dtype\\": \\"int8\\"', '\\"dtype\\": \\"int9\\"'),
     ("[1, 6, 6, 3]", "[1, 6, 6, 2]"),
-    ('"graph": "', '"graph": 5, "other": "'),
+    ('"known": "', '"known": 5, "other": "'),
     ('"compiler": {', '"compiler": 5, "other": {'),
 ]
 

@@ -24,12 +24,12 @@ from arenite.frames import FRAME_FORMATS, MATRICES, MATRIX_ONE, Frame, ycc_matri
 from arenite.host_model import HostModel
 from arenite.preprocess import Preprocessor
 from arenite.reference import reference_outputs
+from arenite.resize import ONE, axis_of
 from arenite_codegen import bundle
 from arenite_codegen.boards import load_board
 from arenite_codegen.build import build
 from arenite_codegen.camera import MOST_PIXELS, Camera, make_preprocessing
 from arenite_codegen.network import IoTensor
-from arenite_codegen.resize import ONE, axis_of
 from arenite_converters.metadata import with_metadata
 from support.camera_cases import CameraCase, CameraProgram, encoded, picture_spec, random_frame
 from support.colour_model import colour_model

@@ -134,6 +134,7 @@ __all__ = [
     "boards",
     "build",
     "build_model",
+    "build_resize",
     "bundle",
     "compare",
     "compare_models",
@@ -385,6 +386,15 @@ def build_model(bundle_dir: Path | str, firmware_dir: Path | str, slot: int) -> 
     from arenite_codegen.model_slot import build_model as build_for_slot
 
     return build_for_slot(Path(bundle_dir), Path(firmware_dir), slot)
+
+
+def build_resize(library: Path | str, soon: bool = False) -> str:
+    """Compile what resizes pictures for this computer; see `arenite_codegen.host_resize.build_resize`."""
+    from pathlib import Path
+
+    from arenite_codegen.host_resize import build_resize as compile_resize
+
+    return compile_resize(Path(library), soon)
 
 
 def verify(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models compiled for this computer, built once and kept in the user's cache.
+"""What is compiled for this computer, models and the resize of pictures, built once and kept in the user's cache.
 
 The key is the model's digest, the machine and the generator's own files (Arenite's version, kernels and compiler flags
 are in them); beside the library stand the compiler's version and file, and when that file has changed the library is
@@ -16,12 +16,12 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from arenite.errors import ModelError, OutputError, ToolchainError
 from arenite.graph import CONTRACT_METADATA, Graph, Operator, Quantisation, Tensor
@@ -30,7 +30,9 @@ from arenite.host_model import HostModel
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled"]
+__all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled", "resize_library"]
+
+T = TypeVar("T")
 
 _LIBRARY = "libmodel.so"
 _ABOUT = "library.json"
@@ -93,7 +95,7 @@ def read_compiled(path: Path | str) -> Graph:
     sha256 = _sha256(content)
     try:
         about = _about(_place(sha256))
-        return _graph_of(json.loads(about["graph"]), str(path), sha256)
+        return _graph_of(json.loads(about["known"]), str(path), sha256)
     except _DAMAGED:
         return _read_anew(path)
 
@@ -117,21 +119,47 @@ def host_library(graph: Graph) -> HostLibrary:
         MissingToolError: It is not in the cache and there is no compiler, or Jinja2 is missing.
         OutputError: The cache cannot be written.
     """
-    place = _place(graph.sha256)
+    return HostLibrary(*_cached(graph.sha256, lambda work: _build_model(work, graph), HostModel))
+
+
+def resize_library(soon: bool) -> tuple[ctypes.CDLL, str]:
+    """The resize of pictures for this computer, compiled or from the cache, and the compiler that built it.
+
+    Args:
+        soon: Not compiled by what can take half a minute.
+
+    Raises:
+        MissingToolError: It is not in the cache and there is no compiler.
+        OutputError: The cache cannot be written.
+    """
+    return _cached("resize", lambda work: _build_resize(work, soon), lambda library: library)[:2]
+
+
+def _cached(
+    name: str, make: Callable[[Path], tuple[Path, str, str]], use: Callable[[ctypes.CDLL], T]
+) -> tuple[T, str, bool]:
+    """What `use` makes of a library, its compiler, and whether it was built now.
+
+    Args:
+        name: What the library is of, for its key.
+        make: Builds it in a folder; returns the library, its compiler, and a text to be kept beside it.
+        use: Of the loaded library.
+    """
+    place = _place(name)
     if os.path.isdir(place):
         try:
-            return _load(place, built=False)
+            return *_load(place, use), False
         except _DAMAGED:
             import shutil
 
             # Damaged from outside (a full disk, a cleaner that took one file), or built by a compiler that changed.
             shutil.rmtree(place, ignore_errors=True)
-    _build_into(place, graph)
-    return _load(place, built=True)
+    _build_into(place, make)
+    return *_load(place, use), True
 
 
-def _place(sha256: str) -> str:
-    key = _sha256("\n".join((sha256, platform.machine(), *_generator())).encode())
+def _place(name: str) -> str:
+    key = _sha256("\n".join((name, platform.machine(), *_generator())).encode())
     return os.path.join(_cache_folder(), "host", key[:40])
 
 
@@ -174,7 +202,7 @@ def _about(place: str) -> dict[str, Any]:
     file = os.path.join(place, _ABOUT)
     with open(file, encoding="utf-8") as text:
         about: dict[str, Any] = json.load(text)
-    if _sha256(str(about["graph"]).encode()) != about["graph_sha256"]:
+    if _sha256(str(about["known"]).encode()) != about["known_sha256"]:
         raise ToolchainError("what is known of the compiled model is damaged", where=file)
     compiler = about["compiler"]
     if compiler is not None and os.path.exists(compiler["file"]) and _compiler(compiler["file"]) != compiler:
@@ -182,51 +210,61 @@ def _about(place: str) -> dict[str, Any]:
     return about
 
 
-def _load(place: str, built: bool) -> HostLibrary:
+def _load(place: str, use: Callable[[ctypes.CDLL], T]) -> tuple[T, str]:
     about = _about(place)
     library = os.path.join(place, _LIBRARY)
     try:
         # What lies under a key is replaced but never changed, so the file itself is mapped.
-        model = HostModel(ctypes.CDLL(library))
+        loaded = use(ctypes.CDLL(library))
     except OSError as error:
         raise ToolchainError(f"cannot load the compiled model ({error})", where=library) from error
-    return HostLibrary(model, str(about["toolchain"]), built)
+    return loaded, str(about["toolchain"])
 
 
-def _build_into(folder: str, graph: Graph) -> None:
+def _build_into(folder: str, make: Callable[[Path], tuple[Path, str, str]]) -> None:
     import shutil
     import tempfile
     from pathlib import Path
 
-    import arenite
-
     place = Path(folder)
-
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as made:
             work, finished = Path(made), Path(made) / "finished"
             finished.mkdir()
-            bundled = arenite.bundle(graph.path, "host", work / "bundle", float_ends=True, vectors=0)
-            if bundled.model_sha256 != graph.sha256:
-                raise ModelError("the file changed while it was opened", where=graph.path, cure="Open it again.")
-            report = arenite.build(work / "bundle")
-            shutil.move(report.elf, finished / _LIBRARY)
-            known = json.dumps(_summary(graph))
+            library, toolchain, known = make(work)
+            shutil.move(library, finished / _LIBRARY)
             about = {
-                "toolchain": report.toolchain,
-                "compiler": _compiler(_compiler_file(report.toolchain)),
-                "graph": known,
-                "graph_sha256": _sha256(known.encode()),
+                "toolchain": toolchain,
+                "compiler": _compiler(_compiler_file(toolchain)),
+                "known": known,
+                "known_sha256": _sha256(known.encode()),
             }
             (finished / _ABOUT).write_text(json.dumps(about) + "\n", encoding="utf-8")
             _publish(finished, place)
     except OSError as error:
         raise OutputError(
-            f"the cache of compiled models cannot be written ({error.strerror or error})",
+            f"the cache of what is compiled cannot be written ({error.strerror or error})",
             where=str(place.parent),
             cure=_OTHER_FOLDER,
         ) from error
+
+
+def _build_model(work: Path, graph: Graph) -> tuple[Path, str, str]:
+    import arenite
+
+    bundled = arenite.bundle(graph.path, "host", work / "bundle", float_ends=True, vectors=0)
+    if bundled.model_sha256 != graph.sha256:
+        raise ModelError("the file changed while it was opened", where=graph.path, cure="Open it again.")
+    report = arenite.build(work / "bundle")
+    return report.elf, report.toolchain, json.dumps(_summary(graph))
+
+
+def _build_resize(work: Path, soon: bool) -> tuple[Path, str, str]:
+    import arenite
+
+    library = work / _LIBRARY
+    return library, arenite.build_resize(library, soon), ""
 
 
 def _publish(finished: Path, place: Path) -> None:

@@ -159,7 +159,7 @@ def _loops(session: Session, pictures: Sequence[PictureSource]) -> dict[str, Cal
     return {
         "read": lambda i: read_picture(pictures[i % count]),
         "decode": lambda i: preprocessor.decode(contents[i % held]),
-        "resize": lambda i: preprocessor.write(preprocessor.fit(images[i % held]), session.input),
+        "resize": lambda i: preprocessor.fit_into(images[i % held], session.input),
         "invoke": lambda _: session.run(),
         "post": lambda _: top(session.outputs[0].copy(), spec),
         "total": lambda i: session.classify(pictures[i % count]),

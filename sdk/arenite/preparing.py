@@ -148,7 +148,7 @@ def prepare(
     with failing_as("resize", frame.name):
         frame.tensor = None if target is None else target(session)
         tensor = session.input if frame.tensor is None else frame.tensor
-        session.preprocessor.write(session.preprocessor.fit(frame.image), tensor)
+        session.preprocessor.fit_into(frame.image, tensor)
     frame.ready_s = time.perf_counter()
     lap = frame.lap
     lap.read_ms, lap.decode_ms = 1e3 * (read_s - start_s), 1e3 * (decoded_s - read_s)
@@ -177,7 +177,7 @@ def answer(frame: Prepared, chooser: Chooser, post: Post) -> Any:
         other = chooser.second(found)
         if other is not None:
             assert frame.image is not None
-            other.preprocessor.write(other.preprocessor.fit(frame.image), other.input)
+            other.preprocessor.fit_into(frame.image, other.input)
             other.run()
             found = post(other, frame.size)
             lap.second_ms = 1e3 * (time.perf_counter() - posted_s)

@@ -25,12 +25,14 @@ import numpy.typing as npt
 
 from arenite._fields import wrong
 from arenite.contract import InputSpec, Normalisation, Picture, Quantised
-from arenite.errors import ContractError, UsageError
+from arenite.errors import AreniteError, ContractError, UsageError
 from arenite.frames import Frame
 
 if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFile import ImageFile
+
+    from arenite.compiled_resize import CompiledResize
 
 __all__ = [
     "MODES",
@@ -294,6 +296,37 @@ class Preprocessor:
         self._xor = _xor_constant(self.table)
         self._points = self._point_table() if self.table.dtype.itemsize == 1 else []
         self._translation = _common_row(self.table)
+        self._compiled: CompiledResize | None = None
+        self.resized_by = "Pillow"
+
+    def compile_resize(self, soon: bool = False) -> None:
+        """From now on resize by compiled C wherever its bytes are Pillow's, see `arenite.compiled_resize`.
+
+        `resized_by` says by which compiler's, or why Pillow goes on.
+
+        Args:
+            soon: Only if it is compiled already, or GCC or Clang is here; ziglang can take half a minute.
+        """
+        if self._mode != "RGB" or self.table.dtype.itemsize != 1:
+            self.resized_by = "Pillow (the compiled resize makes three channels of a byte)"
+            return
+        from arenite.compiled import resize_library
+        from arenite.compiled_resize import CompiledResize
+
+        try:
+            library, compiler = resize_library(soon)
+        except AreniteError as error:
+            self.resized_by = f"Pillow ({error.what})"
+            return
+        if not library.arenite_resize_runs_here():
+            self.resized_by = "Pillow (the compiled resize needs a processor with AVX2 or NEON)"
+            return
+        source = (2, 1, 0) if self._picture.colour == "BGR" else (0, 1, 2)
+        planar = self.spec.layout == "NCHW"
+        self._compiled = CompiledResize(
+            library, self.size, self.box, self._picture.filter, self.table, source, planar
+        )
+        self.resized_by = f"compiled C ({compiler})"
 
     def decode(self, source: PictureSource, where: str | None = None) -> Image:
         """An upright 8-bit image; see `decode_picture`. In the mode `fast` it may be smaller than the picture."""
@@ -326,10 +359,25 @@ class Preprocessor:
         """Colour, crop and resize: an image of the input's extents, mode RGB or L."""
         from PIL import Image as pil
 
-        image = image if image.mode == self._mode else image.convert(self._mode)
+        image = self._coloured(image)
         resample = getattr(pil.Resampling, self._picture.filter.upper())
         gap = None if self.mode == "exact" else _REDUCING_GAP
         return image.resize(self.size, resample, self.box(image.size), gap)
+
+    def fit_into(self, image: Image, out: Array) -> None:
+        """`fit` and `write` in one; compiled where `compile_resize` was called."""
+        if self._compiled is None:
+            self.write(self.fit(image), out)
+            return
+        image = self._coloured(image)
+        self._as_rows(out)
+        if not self._compiled.write(image, out):
+            fitted = self.fit(image)
+            self._compiled.learn(image, fitted)
+            self.write(fitted, out)
+
+    def _coloured(self, image: Image) -> Image:
+        return image if image.mode == self._mode else image.convert(self._mode)
 
     def box(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
         """Left, top, right and bottom of the part of a picture of these extents that is taken, in pixels."""
@@ -367,7 +415,7 @@ class Preprocessor:
         """All steps, from any picture source to the input tensor."""
         if out is None:
             out = self.tensor()
-        self.write(self.fit(self.decode(source)), out)
+        self.fit_into(self.decode(source), out)
         return out
 
     def _as_rows(self, out: Array) -> Array:

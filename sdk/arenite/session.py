@@ -189,6 +189,9 @@ class Session:
             from arenite.preprocess import Preprocessor
 
             self._preprocessor = Preprocessor(self.known_contract.input, self._preprocessing)
+            compiled = self.report.engine == "aot"
+            if compiled or self._preprocessing == "fast":
+                self._preprocessor.compile_resize(soon=not compiled)
         return self._preprocessor
 
     @property
@@ -333,7 +336,7 @@ class Session:
         marks.append(time.perf_counter() if where else marks[0])
         image, size = preprocessor.decode_sized(content, where)
         marks.append(time.perf_counter())
-        preprocessor.write(preprocessor.fit(image), target)
+        preprocessor.fit_into(image, target)
         marks.append(time.perf_counter())
         self.run()
         marks.append(time.perf_counter())

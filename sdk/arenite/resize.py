@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Axis", "ONE", "axis_of", "takes_rows_first"]
 
 ONE = 1 << 22
-_BLOCK = 256
+# Pixels of the result to each side that LANCZOS, the widest filter, takes part in.
+_WIDEST = 3
 # Columns of the input that are compared at once, so that large frames need little memory.
 _STRIP = 16
 
@@ -68,6 +70,11 @@ class Axis:
         ]
 
     @property
+    def chooses(self) -> bool:
+        """Every pixel of the input is one of the frame as it is."""
+        return bool(((self.weights != 0).sum(1) == 1).all() and (self.weights.max(1) == ONE).all())
+
+    @property
     def span(self) -> int:
         """Pixels of the frame that are needed, from the first to the last."""
         return max(self.stop) - self.first[0]
@@ -86,13 +93,21 @@ def axis_of(source: int, out: int, low: float, high: float, filter: str) -> Axis
     """
     from PIL import Image
 
+    # The widest filter reaches so many pixels to each side of the place of a pixel.
+    reach = ceil(_WIDEST * max((high - low) / out, 1)) + 1
+    every = 2 * reach + 1
+    # One in `every` pixels is lit in each line, another one in the next: of those that make a pixel of the result just
+    # one is.
+    lines = np.zeros((every, source), np.int32)
+    lit = np.arange(source)
+    lines[lit % every, lit] = ONE
     resample = getattr(Image.Resampling, filter.upper())
-    weights = np.empty((out, source), np.int32)
-    for start in range(0, source, _BLOCK):
-        lines = np.eye(min(_BLOCK, source - start), source, start, dtype=np.int32) * ONE
-        image = Image.fromarray(lines)
-        found = image.resize((out, lines.shape[0]), resample, (low, 0, high, lines.shape[0]))
-        weights[:, start : start + lines.shape[0]] = np.asarray(found).T
+    found = np.asarray(Image.fromarray(lines).resize((out, every), resample, (low, 0, high, every)))
+    places = np.floor(low + (np.arange(out) + 0.5) * (high - low) / out).astype(np.int64)
+    near = places[:, None] + np.arange(-reach, reach + 1)
+    x, tap = np.nonzero((near >= 0) & (near < source))
+    weights = np.zeros((out, source), np.int32)
+    weights[x, near[x, tap]] = found[near[x, tap] % every, x]
     return Axis(weights)
 
 
