@@ -11,7 +11,7 @@ import pytest
 
 import arenite
 from arenite.authority import Authority, authority_of
-from arenite.errors import UsageError
+from arenite.errors import MissingToolError, UsageError
 from arenite.reference import LITERT, TFLM, reference_name, reference_outputs
 from arenite.tflite_graph import parse_graph
 from arenite_codegen import bundle
@@ -140,3 +140,14 @@ def test_a_bundle_without_vectors_says_what_to_do(tmp_path: Path) -> None:
         arenite.verify(tmp_path / "b")
     assert "no golden vectors" in str(refusal.value) and "tflite-micro" not in str(refusal.value)
     assert "Bundle the model again" in str(refusal.value)
+
+
+def test_a_package_that_cannot_be_imported_is_no_corrupt_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python looks for modules in the folder that it is run in first."""
+    (tmp_path / "tflite_micro").mkdir()
+    (tmp_path / "tflite_micro" / "__init__.py").write_text("raise ImportError('not the package')\n")
+    case = random_graph("ADD", 1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(MissingToolError, match=r"cannot be imported \(ImportError: not the package\)"):
+        reference_outputs(case.model_bytes, [list(case.vectors[0])])

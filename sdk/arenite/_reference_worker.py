@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child process of `arenite.reference`: runs `tflite-micro`, which trusts its model file, apart.
+"""The child process of `arenite.reference`: runs a model by the package that its argument names, apart.
 
-With the argument `ai-edge-litert` it runs that package's reference kernels instead.
+`tflite-micro` trusts its model file; of `ai-edge-litert` the reference kernels run.
 
 Standard input is an .npz with `model`, `arena_bytes`, `outputs` (how many) and the inputs, named by `key`;
-standard output is an .npz with the outputs, named the same way. Exit 1: the interpreter refused the model;
-the reason is the last line of standard error.
+standard output is an .npz with the outputs, named the same way. Exit `REFUSED`: the interpreter refused the model;
+the reason is the last line of standard error. Exit 1: Python could not even import what is needed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-__all__ = ["LITERT", "key", "main"]
+__all__ = ["LITERT", "REFUSED", "TFLM", "key", "main"]
 
-LITERT = "ai-edge-litert"
+TFLM, LITERT = "tflite-micro", "ai-edge-litert"
+REFUSED = 3
 
 
 def key(run: int, tensor: int) -> str:
@@ -33,11 +34,13 @@ def main() -> int:
     with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as archive:
         job = dict(archive)
     answer = _private_output()
+    name, run = _PACKAGES[sys.argv[1]]
+    module = import_module(name)
     try:
-        outputs = _run_litert(job) if sys.argv[1:] == [LITERT] else _run(job)
+        outputs = run(module, job)
     except Exception as error:
         print(f"{type(error).__name__}: {error}".replace("\n", " "), file=sys.stderr)
-        return 1
+        return REFUSED
     with answer:
         np.savez(answer, **outputs)
     return 0
@@ -50,8 +53,7 @@ def _private_output() -> BinaryIO:
     return answer
 
 
-def _run(job: dict[str, Any]) -> dict[str, Any]:
-    runtime = import_module("tflite_micro.python.tflite_micro.runtime")
+def _run_tflm(runtime: Any, job: dict[str, Any]) -> dict[str, Any]:
     model = job["model"].tobytes()
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=int(job["arena_bytes"]))
     outputs = {}
@@ -68,8 +70,7 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     return outputs
 
 
-def _run_litert(job: dict[str, Any]) -> dict[str, Any]:
-    module = import_module("ai_edge_litert.interpreter")
+def _run_litert(module: Any, job: dict[str, Any]) -> dict[str, Any]:
     interpreter = module.Interpreter(
         model_content=job["model"].tobytes(), experimental_op_resolver_type=module.OpResolverType.BUILTIN_REF
     )
@@ -84,6 +85,12 @@ def _run_litert(job: dict[str, Any]) -> dict[str, Any]:
             outputs[key(run, index)] = np.array(interpreter.get_tensor(detail["index"]))
         run += 1
     return outputs
+
+
+_PACKAGES = {
+    TFLM: ("tflite_micro.python.tflite_micro.runtime", _run_tflm),
+    LITERT: ("ai_edge_litert.interpreter", _run_litert),
+}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arenite._reference_worker import LITERT, key
+from arenite._reference_worker import LITERT, REFUSED, TFLM, key
 from arenite.errors import MissingToolError, ModelError
 from arenite.graph import Graph
 from arenite.tflite_graph import parse_graph
@@ -24,7 +24,6 @@ __all__ = ["LITERT", "TFLM", "reference_available", "reference_name", "reference
 
 Array = npt.NDArray[Any]
 
-TFLM = "tflite-micro"
 _TIMEOUT_S = 600
 # TFLM places everything in one arena of fixed size. Room for every activation at once is always enough for
 # them; the rest is the interpreter's own bookkeeping.
@@ -58,7 +57,7 @@ def reference_outputs(
         For each run, one array for each output.
 
     Raises:
-        MissingToolError: The package is not installed.
+        MissingToolError: The package is not installed, or cannot be imported.
         ModelError: The reference refuses the model.
     """
     if not reference_available(package):
@@ -96,6 +95,11 @@ def _call_worker(job: bytes, where: str, package: str) -> bytes:
         raise ModelError(problem, where=where, cure=cure) from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        reason = said[-1] if done.returncode == 1 and said else f"its process ended with {done.returncode}"
+        if done.returncode == 1:
+            raise MissingToolError(
+                f"{package} is installed but cannot be imported ({said[-1] if said else 'nothing was said'})",
+                cure="Install it again; or a file in this folder is named like a module of Python's and hides it.",
+            )
+        reason = said[-1] if done.returncode == REFUSED and said else f"its process ended with {done.returncode}"
         raise ModelError(f"{package} cannot run the model ({reason})", where=where, cure=cure)
     return done.stdout
