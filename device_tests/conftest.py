@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def repository() -> Path:
     """The checkout's top folder."""
     return ROOT
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is compiled for this computer goes to a folder of the tests' own and not to the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARENITE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -32,13 +32,6 @@ OTHER_MEAN = Normalisation(1 / 127.5, (0.9, 1.0, 1.2), (1.0, 1.1, 0.8))
 USED = "compiled C ("
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARENITE_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 def noise(width: int, height: int, seed: int) -> Image.Image:
     return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
 
