@@ -39,8 +39,10 @@ def compiler(name: str) -> list[str]:
 @pytest.mark.parametrize("name", COMPILERS)
 def test_hand_written_c_has_no_warnings(name: str, guards: bool, tmp_path: Path) -> None:
     (tmp_path / "arenite_limits.h").write_text(limits_header(guards, max_pointers=9))
-    for source in sorted(path for part in ("camera", "kernels", "runtime") for path in (FIRMWARE / part).glob("*.c")):
-        command = [*compiler(name), *STRICT, f"-I{FIRMWARE / 'runtime'}", f"-I{tmp_path}", str(source)]
+    parts = ("camera", "host", "kernels", "runtime")
+    for source in sorted(path for part in parts for path in (FIRMWARE / part).glob("*.c")):
+        includes = [f"-I{folder}" for folder in (FIRMWARE / "runtime", FIRMWARE / "kernels", tmp_path)]
+        command = [*compiler(name), *STRICT, *includes, str(source)]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert result.returncode == 0, f"{source.name}:\n{result.stderr}"
 
