@@ -262,8 +262,9 @@ def test_a_wrong_buffer_is_refused() -> None:
     ours = compiled(picture_spec(12, 10))
     for seed in range(3):
         ours(noise(50, 40, seed))
-    with pytest.raises(UsageError, match="cannot write a picture"):
-        ours(noise(50, 40, 0), np.empty((1, 12, 10, 3), np.int8))
+    for wrong in (np.empty((1, 12, 10, 3), np.int8), np.empty((1, 10, 12, 3), np.float32)):
+        with pytest.raises(UsageError, match="cannot write a picture"):
+            ours(noise(50, 40, 0), wrong)
 
 
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])

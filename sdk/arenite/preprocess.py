@@ -371,7 +371,7 @@ class Preprocessor:
             self.write(self.fit(image), out)
             return
         image = self._coloured(image)
-        self._as_rows(out)
+        self._checked(out)
         if not self._compiled.write(image, out):
             fitted = self.fit(image)
             self._compiled.learn(image, fitted)
@@ -392,7 +392,7 @@ class Preprocessor:
 
     def write(self, fitted: Image, out: Array) -> None:
         """Normalise and quantise a fitted image into `out`, an array of the input's shape and type."""
-        target = self._as_rows(out)
+        target = self._as_rows(self._checked(out))
         if self._xor is not None:
             np.bitwise_xor(self._pixels(fitted), np.uint8(self._xor), out=target.view(np.uint8))
         elif self._translation is not None:
@@ -419,12 +419,15 @@ class Preprocessor:
         self.fit_into(self.decode(source), out)
         return out
 
-    def _as_rows(self, out: Array) -> Array:
-        if out.shape != self.spec.shape or not out.flags.writeable:
+    def _checked(self, out: Array) -> Array:
+        if out.shape != self.spec.shape or out.dtype.itemsize != self.table.dtype.itemsize or not out.flags.writeable:
             raise UsageError(
-                f"cannot write a picture into an array of shape {list(out.shape)}",
-                cure=f"A writable array of shape {list(self.spec.shape)} is needed.",
+                f"cannot write a picture into an array of shape {list(out.shape)} and type {out.dtype}",
+                cure=f"A writable array of shape {list(self.spec.shape)} and type {self.spec.dtype} is needed.",
             )
+        return out
+
+    def _as_rows(self, out: Array) -> Array:
         picture: Array = out[0]
         return picture if self.spec.layout == "NHWC" else picture.transpose(1, 2, 0)
 
