@@ -14,33 +14,33 @@ from arenite_codegen.toolchain import OPTIMISE, Toolchain, find_toolchain
 __all__ = ["build_resize"]
 
 _FOLDERS = ("host", "kernels")
+_LIBRARY = "libresize.so"
 _SOURCES = ("host/arenite_resize_host.c", "kernels/arenite_host_isa.c")
 
 
-def build_resize(library: Path, soon: bool = False) -> str:
+def build_resize(folder: Path, soon: bool = False) -> tuple[Path, str]:
     """Compile it.
 
     Args:
-        library: The file to make.
+        folder: Where; it takes the objects, too.
         soon: Without ziglang: the first time that it compiles for a computer it takes half a minute.
 
     Returns:
-        Name and version of the compiler.
+        The library, and name and version of the compiler.
 
     Raises:
         MissingToolError: No compiler is installed.
         ToolchainError: The compiler refused the sources.
     """
     tools = _quick_toolchain() if soon else find_toolchain(load_board("host"))
-    includes = [f"-I{firmware_folder(folder)}" for folder in _FOLDERS]
+    includes = [f"-I{firmware_folder(name)}" for name in _FOLDERS]
     objects = []
     for source in _SOURCES:
-        made = library.parent / f"{Path(source).stem}.o"
+        objects.append(f"{Path(source).stem}.o")
         flags = [*tools.compile_flags, OPTIMISE["speed"], *includes, "-c", str(firmware_folder(source))]
-        call_tool([*tools.command, *flags, "-o", str(made)], library.parent, source)
-        objects.append(str(made))
-    call_tool([*tools.command, *objects, "-o", str(library), *tools.link_flags], library.parent, library.name)
-    return tools.version
+        call_tool([*tools.command, *flags, "-o", objects[-1]], folder, source)
+    call_tool([*tools.command, *objects, "-o", _LIBRARY, *tools.link_flags], folder, _LIBRARY)
+    return folder / _LIBRARY, tools.version
 
 
 def _quick_toolchain() -> Toolchain:

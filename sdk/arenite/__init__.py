@@ -134,7 +134,6 @@ __all__ = [
     "boards",
     "build",
     "build_model",
-    "build_resize",
     "bundle",
     "compare",
     "compare_models",
@@ -388,13 +387,10 @@ def build_model(bundle_dir: Path | str, firmware_dir: Path | str, slot: int) -> 
     return build_for_slot(Path(bundle_dir), Path(firmware_dir), slot)
 
 
-def build_resize(library: Path | str, soon: bool = False) -> str:
-    """Compile what resizes pictures for this computer; see `arenite_codegen.host_resize.build_resize`."""
-    from pathlib import Path
+def _build_resize(folder: Path, soon: bool) -> tuple[Path, str]:
+    from arenite_codegen.host_resize import build_resize
 
-    from arenite_codegen.host_resize import build_resize as compile_resize
-
-    return compile_resize(Path(library), soon)
+    return build_resize(folder, soon)
 
 
 def verify(

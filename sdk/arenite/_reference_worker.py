@@ -5,7 +5,7 @@
 
 Standard input is an .npz with `model`, `arena_bytes`, `outputs` (how many) and the inputs, named by `key`;
 standard output is an .npz with the outputs, named the same way. Exit `REFUSED`: the interpreter refused the model;
-the reason is the last line of standard error. Exit 1: Python could not even import what is needed.
+the reason is the last line of standard error. Exit 1: Python could not import what is needed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ def key(run: int, tensor: int) -> str:
 
 def main() -> int:
     """Reads the job, runs it, writes the outputs."""
-    with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as archive:
-        job = dict(archive)
     answer = _private_output()
     name, run = _PACKAGES[sys.argv[1]]
     module = import_module(name)
     try:
-        outputs = run(module, job)
+        with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as archive:
+            job = dict(archive)
+        with answer:
+            np.savez(answer, **run(module, job))
     except Exception as error:
         print(f"{type(error).__name__}: {error}".replace("\n", " "), file=sys.stderr)
         return REFUSED
-    with answer:
-        np.savez(answer, **outputs)
     return 0
 
 

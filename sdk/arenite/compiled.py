@@ -17,13 +17,14 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arenite.errors import ModelError, OutputError, ToolchainError
+from arenite.errors import AreniteError, ModelError, OutputError, ToolchainError
 from arenite.graph import CONTRACT_METADATA, Graph, Operator, Quantisation, Tensor
 from arenite.host_model import HostModel
 
@@ -34,7 +35,7 @@ __all__ = ["HostLibrary", "cache_folder", "host_library", "read_compiled", "resi
 
 T = TypeVar("T")
 
-_LIBRARY = "libmodel.so"
+_MODEL, _RESIZE = "libmodel.so", "libresize.so"
 _ABOUT = "library.json"
 _OTHER_FOLDER = "Name another folder in the environment variable ARENITE_CACHE."
 # OpenSSL, which `hashlib` loads, is the faster one from about this size on, loading it included.
@@ -119,43 +120,50 @@ def host_library(graph: Graph) -> HostLibrary:
         MissingToolError: It is not in the cache and there is no compiler, or Jinja2 is missing.
         OutputError: The cache cannot be written.
     """
-    return HostLibrary(*_cached(graph.sha256, lambda work: _build_model(work, graph), HostModel))
+    found = HostLibrary(*_cached(graph.sha256, _MODEL, lambda work: _build_model(work, graph), HostModel))
+    if found.built:
+        # Whoever prepares a computer by opening the model once has all that its sessions need.
+        with suppress(AreniteError):
+            resize_library(lambda library: library, soon=False)
+    return found
 
 
-def resize_library(soon: bool) -> tuple[ctypes.CDLL, str]:
+def resize_library(declared: Callable[[ctypes.CDLL], T], soon: bool) -> tuple[T, str]:
     """The resize of pictures for this computer, compiled or from the cache, and the compiler that built it.
 
     Args:
+        declared: Takes the loaded library; what it raises for a damaged one makes it be built anew.
         soon: Not compiled by what can take half a minute.
 
     Raises:
         MissingToolError: It is not in the cache and there is no compiler.
         OutputError: The cache cannot be written.
     """
-    return _cached("resize", lambda work: _build_resize(work, soon), lambda library: library)[:2]
+    return _cached("resize", _RESIZE, lambda work: _build_resize(work, soon), declared)[:2]
 
 
 def _cached(
-    name: str, make: Callable[[Path], tuple[Path, str, str]], use: Callable[[ctypes.CDLL], T]
+    name: str, file: str, make: Callable[[Path], tuple[Path, str, str]], use: Callable[[ctypes.CDLL], T]
 ) -> tuple[T, str, bool]:
     """What `use` makes of a library, its compiler, and whether it was built now.
 
     Args:
         name: What the library is of, for its key.
+        file: Its name in the cache.
         make: Builds it in a folder; returns the library, its compiler, and a text to be kept beside it.
         use: Of the loaded library.
     """
     place = _place(name)
     if os.path.isdir(place):
         try:
-            return *_load(place, use), False
+            return *_load(place, file, use), False
         except _DAMAGED:
             import shutil
 
             # Damaged from outside (a full disk, a cleaner that took one file), or built by a compiler that changed.
             shutil.rmtree(place, ignore_errors=True)
-    _build_into(place, make)
-    return *_load(place, use), True
+    _build_into(place, file, make)
+    return *_load(place, file, use), True
 
 
 def _place(name: str) -> str:
@@ -203,25 +211,25 @@ def _about(place: str) -> dict[str, Any]:
     with open(file, encoding="utf-8") as text:
         about: dict[str, Any] = json.load(text)
     if _sha256(str(about["known"]).encode()) != about["known_sha256"]:
-        raise ToolchainError("what is known of the compiled model is damaged", where=file)
+        raise ToolchainError("what is known of what was compiled is damaged", where=file)
     compiler = about["compiler"]
     if compiler is not None and os.path.exists(compiler["file"]) and _compiler(compiler["file"]) != compiler:
         raise ToolchainError("the compiler has changed", where=compiler["file"])
     return about
 
 
-def _load(place: str, use: Callable[[ctypes.CDLL], T]) -> tuple[T, str]:
+def _load(place: str, file: str, use: Callable[[ctypes.CDLL], T]) -> tuple[T, str]:
     about = _about(place)
-    library = os.path.join(place, _LIBRARY)
+    library = os.path.join(place, file)
     try:
         # What lies under a key is replaced but never changed, so the file itself is mapped.
         loaded = use(ctypes.CDLL(library))
     except OSError as error:
-        raise ToolchainError(f"cannot load the compiled model ({error})", where=library) from error
+        raise ToolchainError(f"cannot load what was compiled ({error})", where=library) from error
     return loaded, str(about["toolchain"])
 
 
-def _build_into(folder: str, make: Callable[[Path], tuple[Path, str, str]]) -> None:
+def _build_into(folder: str, file: str, make: Callable[[Path], tuple[Path, str, str]]) -> None:
     import shutil
     import tempfile
     from pathlib import Path
@@ -233,7 +241,7 @@ def _build_into(folder: str, make: Callable[[Path], tuple[Path, str, str]]) -> N
             work, finished = Path(made), Path(made) / "finished"
             finished.mkdir()
             library, toolchain, known = make(work)
-            shutil.move(library, finished / _LIBRARY)
+            shutil.move(library, finished / file)
             about = {
                 "toolchain": toolchain,
                 "compiler": _compiler(_compiler_file(toolchain)),
@@ -263,8 +271,7 @@ def _build_model(work: Path, graph: Graph) -> tuple[Path, str, str]:
 def _build_resize(work: Path, soon: bool) -> tuple[Path, str, str]:
     import arenite
 
-    library = work / _LIBRARY
-    return library, arenite.build_resize(library, soon), ""
+    return *arenite._build_resize(work, soon), ""
 
 
 def _publish(finished: Path, place: Path) -> None:

@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures into an input by compiled C with this computer's vectors: Pillow's own bytes, sooner.
 
-Pillow stays the authority. The first picture of some extents goes through Pillow. With the second one the C is tried
-beside it, in both orders of the two passes, since Pillow's versions differ in the one that they take. What gives
-Pillow's bytes is used from the third on; where nothing does, Pillow goes on. So pictures that all have extents of their
-own never pay for tables that are used once.
+Pillow stays the authority. The first picture of some extents goes through Pillow. When a second one comes, the C must
+make of noise of those extents what Pillow makes of it, in one of the two orders of the passes, since Pillow's versions
+differ in the one that they take; where it does not, Pillow goes on. So pictures that all have extents of their own
+never pay for tables that are used once.
 """
 
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from arenite.errors import AreniteError, ToolchainError
 from arenite.resize import Axis, axis_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["CompiledResize"]
+__all__ = ["CompiledResize", "declared", "usable_library"]
 
 Array = npt.NDArray[Any]
 _PIXEL_BYTES = 4
@@ -68,6 +71,11 @@ _ArrowArray._fields_ = [
     ("buffers", ctypes.POINTER(ctypes.c_void_p)),
     ("children", ctypes.POINTER(ctypes.POINTER(_ArrowArray))),
 ]
+
+
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +146,11 @@ class _Passes:
 
 
 class CompiledResize:
-    """From images of mode RGB to a model's input of one byte a value.
+    """From images of mode RGB to a model's input of one byte a value. Any thread may use it.
 
     Args:
-        library: See `arenite.compiled.resize_library`; it must run here.
+        library: See `usable_library`.
+        fit: Pillow's resize of an image of mode RGB.
         size: Width and height of the input.
         box: From the extents of an image to the part that is taken.
         filter: One of `arenite.contract.FILTERS`.
@@ -153,6 +162,7 @@ class CompiledResize:
     def __init__(
         self,
         library: ctypes.CDLL,
+        fit: Callable[[Image], Image],
         size: tuple[int, int],
         box: Callable[[tuple[int, int]], tuple[float, float, float, float]],
         filter: str,
@@ -160,16 +170,16 @@ class CompiledResize:
         source: tuple[int, int, int],
         planar: bool,
     ) -> None:
-        self._library, self._size, self._box, self._filter = _declared(library), size, box, filter
+        self._library, self._fit, self._size, self._box, self._filter = library, fit, size, box, filter
         self._table = np.ascontiguousarray(table).view(np.uint8)
-        pixels = size[0] * size[1]
-        steps = (1, pixels) if planar else (3, 1)
+        steps = (1, size[0] * size[1]) if planar else (3, 1)
         self._how = _BytesStruct(self._table.ctypes.data, (ctypes.c_uint32 * 3)(*source), *steps)
-        # Of extents: None once they were seen, then what can be right: both orders, one, which is used, or nothing.
+        # Of extents: None where they were seen once, else what is proven, if it is.
         self._known: OrderedDict[tuple[int, int], tuple[_Passes, ...] | None] = OrderedDict()
+        self._learning = threading.Lock()
 
     def write(self, image: Image, out: Array) -> bool:
-        """Write the input if that is known to be Pillow's.
+        """Write the input if the result is known to be Pillow's.
 
         Args:
             image: Of mode RGB.
@@ -178,66 +188,102 @@ class CompiledResize:
         Returns:
             False, and nothing is written, else.
         """
-        passes = self._known.get(image.size)
-        if passes is None or len(passes) != 1 or not out.flags.c_contiguous:
+        passes = self._passes(image.size)
+        if not passes or not out.flags.c_contiguous:
             return False
         fitted = _with_pixels(image, passes[0].run)
         count = fitted.shape[0] * fitted.shape[1]
         self._library.arenite_write_bytes(self._how, fitted.ctypes.data, count, out.ctypes.data)
         return True
 
-    def learn(self, image: Image, fitted: Image) -> None:
-        """See how Pillow resized an image.
+    def _passes(self, size: tuple[int, int]) -> tuple[_Passes, ...]:
+        with self._learning:
+            if size not in self._known:
+                self._known[size] = None
+                if len(self._known) > _MOST_EXTENTS:
+                    self._known.popitem(last=False)
+                return ()
+            self._known.move_to_end(size)
+            known = self._known[size]
+            if known is None:
+                known = self._known[size] = self._proven(size)
+            return known
 
-        Args:
-            image: Of mode RGB.
-            fitted: What Pillow made of it.
-        """
-        right: tuple[_Passes, ...] | None = None
-        if image.size in self._known:
-            tried = self._known[image.size]
-            expected = np.asarray(fitted)
-            # A picture of one colour says nothing: both orders are right.
-            right = tuple(
-                passes
-                for passes in (self._candidates(image.size) if tried is None else tried)
-                if np.array_equal(_with_pixels(image, passes.run)[:, :, :3], expected)
-            )
-        self._known[image.size] = right
-        if len(self._known) > _MOST_EXTENTS:
-            self._known.popitem(last=False)
+    def _proven(self, size: tuple[int, int]) -> tuple[_Passes, ...]:
+        from PIL import Image
 
-    def _candidates(self, size: tuple[int, int]) -> tuple[_Passes, ...]:
         left, top, right, bottom = self._box(size)
-        axes = (
-            axis_of(size[0], self._size[0], left, right, self._filter),
-            axis_of(size[1], self._size[1], top, bottom, self._filter),
-        )
-        columns, rows = _Table.of(axes[0], _TAPS), _Table.of(axes[1], 1)
-        if columns is None or rows is None:
-            return ()
-        # Where pixels of an axis are only chosen, both orders give the same.
-        orders = (False,) if any(axis.chooses for axis in axes) else (False, True)
-        return tuple(_Passes(self._library, size[0], columns, rows, order) for order in orders)
+        try:
+            columns = _Table.of(axis_of(size[0], self._size[0], left, right, self._filter), _TAPS)
+            rows = _Table.of(axis_of(size[1], self._size[1], top, bottom, self._filter), 1)
+            if columns is None or rows is None:
+                return ()
+            noise = Image.fromarray(_noise(size))
+            expected = np.asarray(self._fit(noise))
+            for rows_first in (False, True):
+                passes = _Passes(self._library, size[0], columns, rows, rows_first)
+                if np.array_equal(_with_pixels(noise, passes.run)[:, :, :3], expected):
+                    return (passes,)
+        except MemoryError:  # of a huge picture: Pillow goes on
+            pass
+        return ()
 
 
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+def _noise(size: tuple[int, int]) -> Array:
+    """uint8 [height, width, 3]; half of it is black or white, so that sums run over both ends."""
+    pixels = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    np.multiply(pixels[::2] >> 7, 255, out=pixels[::2])
+    return pixels
+
+
+@lru_cache(maxsize=1)
+def usable_library() -> tuple[ctypes.CDLL | None, str]:
+    """The compiled resize and its compiler, or why it cannot be used; found out once in a process.
+
+    Nothing that goes wrong is an error: Pillow does the same.
+    """
+    from arenite.compiled import resize_library
+
+    try:
+        library, compiler = resize_library(declared, soon=True)
+    except AreniteError as error:
+        return None, error.what
+    except Exception as error:  # a packed or stripped installation has many ways to lack its files
+        return None, f"{type(error).__name__}: {error}"
+    if not library.arenite_resize_runs_here():
+        return None, "it needs a processor with AVX2 or NEON"
+    return library, compiler
+
+
+def declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    """The loaded library with the types of its functions.
+
+    Raises:
+        ToolchainError: It lacks one.
+    """
     address, number = ctypes.c_void_p, ctypes.c_uint32
-    axis = ctypes.POINTER(_AxisStruct)
-    library.arenite_resize_columns.argtypes = [axis, address, number, number, address]
-    library.arenite_resize_rows.argtypes = [axis, address, number, number, address]
-    library.arenite_write_bytes.argtypes = [ctypes.POINTER(_BytesStruct), address, number, address]
-    for function in (library.arenite_resize_columns, library.arenite_resize_rows, library.arenite_write_bytes):
-        function.restype = None
+    axis, how = ctypes.POINTER(_AxisStruct), ctypes.POINTER(_BytesStruct)
+    arguments = {
+        "arenite_resize_columns": [axis, address, number, number, address],
+        "arenite_resize_rows": [axis, address, number, number, address],
+        "arenite_write_bytes": [how, address, number, address],
+    }
+    try:
+        library.arenite_resize_runs_here.restype = ctypes.c_int32
+        if library.arenite_resize_runs_here():
+            for name, types in arguments.items():
+                function = getattr(library, name)
+                function.argtypes, function.restype = types, None
+    except AttributeError as error:
+        raise ToolchainError(f"the compiled resize is damaged ({error})") from error
     return library
 
 
 def _with_pixels(image: Image, use: Callable[[int], Array]) -> Array:
     """Hands on the address of an image's pixels, four bytes each: in Pillow's own memory where it lends it."""
-    export = getattr(image, "__arrow_c_array__", None)
-    if export is not None:
+    if _lends(image):
         try:
-            capsules = export()
+            capsules = image.__arrow_c_array__()
         except (ValueError, MemoryError):  # it lies in several pieces
             pass
         else:
@@ -248,11 +294,22 @@ def _with_pixels(image: Image, use: Callable[[int], Array]) -> Array:
     return use(content.ctypes.data)
 
 
+def _lends(image: Image) -> bool:
+    """Whether its memory can be had by Arrow's interface, with rows that follow each other.
+
+    Pillow 11.2 loses the memory that it lends, those before 13 may crash for images that were borrowed themselves, and
+    with an alignment of rows it names the wrong address.
+    """
+    from PIL import Image as pil
+    from PIL import __version__
+
+    core: Any = pil.core  # type: ignore[attr-defined]
+    return int(__version__.split(".")[0]) >= 13 and not image.readonly and core.get_alignment() == 1
+
+
 def _pixels_of(capsule: object, count: int) -> int | None:
     """The address in an Arrow array of lists of four bytes."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    array = _ArrowArray.from_address(pointer(capsule, b"arrow_array"))
+    array = _ArrowArray.from_address(_capsule_pointer(capsule, b"arrow_array"))
     if array.n_children != 1 or array.length != count or array.offset:
         return None
     values = array.children[0].contents

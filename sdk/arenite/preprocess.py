@@ -2,7 +2,7 @@
 """A picture to an input tensor by the contract: the only implementation, for calibration and sessions.
 
 The mode `exact` is Pillow's arithmetic, byte for byte what calibration saw. The mode `fast` decodes a JPEG at the
-smallest of 1/1, 1/2, 1/4 and 1/8 that still holds the input, and lets Pillow's resize average whole blocks first:
+smallest of 1/1, 1/2, 1/4 and 1/8 that still holds the input, and a camera's frame at the resolution of its colour:
 several times faster, and a few levels off. `arenite.skew` measures how many.
 
 An 8-bit picture has 256 values a channel, so normalising and quantising is one table of 256 entries a
@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from arenite._fields import wrong
 from arenite.contract import InputSpec, Normalisation, Picture, Quantised
-from arenite.errors import AreniteError, ContractError, UsageError
+from arenite.errors import ContractError, UsageError
 from arenite.frames import Frame
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ _TURNS = {
     8: "ROTATE_90",
 }
 _SIDEWAYS = (5, 6, 7, 8)
-# Blocks that `fast` averages leave at least this many times the extents wanted for the resize filter to work on.
-_REDUCING_GAP = 2.0
 
 
 def read_picture(source: PictureSource) -> PictureSource:
@@ -299,34 +297,27 @@ class Preprocessor:
         self._compiled: CompiledResize | None = None
         self.resized_by = "Pillow"
 
-    def compile_resize(self, soon: bool = False) -> None:
+    def compile_resize(self) -> None:
         """From now on resize by compiled C wherever its bytes are Pillow's, see `arenite.compiled_resize`.
 
-        `resized_by` says by which compiler's, or why Pillow goes on.
-
-        Args:
-            soon: Only if it is compiled already, or GCC or Clang is here; ziglang can take half a minute.
+        `resized_by` says by which compiler's, or why Pillow goes on. What is not compiled yet is, if GCC or Clang is
+        here; ziglang can take half a minute.
         """
+        from arenite.compiled_resize import CompiledResize, usable_library
+
         if self._mode != "RGB" or self.table.dtype.itemsize != 1:
             self.resized_by = "Pillow (the compiled resize makes three channels of a byte)"
             return
-        from arenite.compiled import resize_library
-        from arenite.compiled_resize import CompiledResize
-
-        try:
-            library, compiler = resize_library(soon)
-        except AreniteError as error:
-            self.resized_by = f"Pillow ({error.what})"
-            return
-        if not library.arenite_resize_runs_here():
-            self.resized_by = "Pillow (the compiled resize needs a processor with AVX2 or NEON)"
+        library, said = usable_library()
+        if library is None:
+            self.resized_by = f"Pillow ({said})"
             return
         source = (2, 1, 0) if self._picture.colour == "BGR" else (0, 1, 2)
         planar = self.spec.layout == "NCHW"
         self._compiled = CompiledResize(
-            library, self.size, self.box, self._picture.filter, self.table, source, planar
+            library, self.fit, self.size, self.box, self._picture.filter, self.table, source, planar
         )
-        self.resized_by = f"compiled C ({compiler})"
+        self.resized_by = f"compiled C ({said})"
 
     def decode(self, source: PictureSource, where: str | None = None) -> Image:
         """An upright 8-bit image; see `decode_picture`. In the mode `fast` it may be smaller than the picture."""
@@ -361,21 +352,13 @@ class Preprocessor:
 
         image = self._coloured(image)
         resample = getattr(pil.Resampling, self._picture.filter.upper())
-        # The compiled resize of the whole takes less time than the averages, and is nearer to `exact`.
-        gap = None if self.mode == "exact" or self._compiled is not None else _REDUCING_GAP
-        return image.resize(self.size, resample, self.box(image.size), gap)
+        return image.resize(self.size, resample, self.box(image.size))
 
     def fit_into(self, image: Image, out: Array) -> None:
         """`fit` and `write` in one; compiled where `compile_resize` was called."""
-        if self._compiled is None:
-            self.write(self.fit(image), out)
-            return
         image = self._coloured(image)
-        self._checked(out)
-        if not self._compiled.write(image, out):
-            fitted = self.fit(image)
-            self._compiled.learn(image, fitted)
-            self.write(fitted, out)
+        if self._compiled is None or not self._compiled.write(image, self._checked(out)):
+            self.write(self.fit(image), out)
 
     def _coloured(self, image: Image) -> Image:
         return image if image.mode == self._mode else image.convert(self._mode)
@@ -420,7 +403,7 @@ class Preprocessor:
         return out
 
     def _checked(self, out: Array) -> Array:
-        if out.shape != self.spec.shape or out.dtype.itemsize != self.table.dtype.itemsize or not out.flags.writeable:
+        if out.shape != self.spec.shape or out.dtype != self.table.dtype or not out.flags.writeable:
             raise UsageError(
                 f"cannot write a picture into an array of shape {list(out.shape)} and type {out.dtype}",
                 cure=f"A writable array of shape {list(self.spec.shape)} and type {self.spec.dtype} is needed.",

@@ -70,11 +70,6 @@ class Axis:
         ]
 
     @property
-    def chooses(self) -> bool:
-        """Every pixel of the input is one of the frame as it is."""
-        return bool(((self.weights != 0).sum(1) == 1).all() and (self.weights.max(1) == ONE).all())
-
-    @property
     def span(self) -> int:
         """Pixels of the frame that are needed, from the first to the last."""
         return max(self.stop) - self.first[0]
@@ -95,7 +90,7 @@ def axis_of(source: int, out: int, low: float, high: float, filter: str) -> Axis
 
     # The widest filter reaches so many pixels to each side of the place of a pixel.
     reach = ceil(_WIDEST * max((high - low) / out, 1)) + 1
-    every = 2 * reach + 1
+    every = min(2 * reach + 1, source)
     # One in `every` pixels is lit in each line, another one in the next: of those that make a pixel of the result just
     # one is.
     lines = np.zeros((every, source), np.int32)

@@ -189,9 +189,8 @@ class Session:
             from arenite.preprocess import Preprocessor
 
             self._preprocessor = Preprocessor(self.known_contract.input, self._preprocessing)
-            compiled = self.report.engine == "aot"
-            if compiled or self._preprocessing == "fast":
-                self._preprocessor.compile_resize(soon=not compiled)
+            if self._preprocessing == "fast" or self.report.engine == "aot":
+                self._preprocessor.compile_resize()
         return self._preprocessor
 
     @property

@@ -2,8 +2,7 @@
 /* Pillow's 8-bit resize of a picture in memory, and the input's bytes of what it gives, for computers with AVX2 or NEON.
  *
  *   pixels   four bytes each, as pictures lie in Pillow's memory; the fourth is resized like the others
- *   weights  int32 in steps of 1 / 2^22; those of a pixel's taps sum up to -2.0 .. 2.0, so that sums of 8-bit values
- *            times them fit int32
+ *   weights  int32 in steps of 1 / 2^22; sums of 8-bit values times them are int32, as in Pillow, and must fit
  *   rounding one half is added, then shifted, then clipped to 0 .. 255, after each of the two passes
  *   order    Pillow takes columns or rows first; for its bytes the caller must, too
  * Every pixel of the result has the same number of taps; those that it lacks have weights of 0. Nothing outside the taps
