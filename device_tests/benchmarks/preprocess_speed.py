@@ -73,7 +73,7 @@ def measure(path: Path, normalisation: str) -> dict[str, Any]:
     resized_by = ""
     for mode in ("exact", "fast"):
         by_pillow, compiled = (Preprocessor(spec(normalisation), mode) for _ in range(2))
-        compiled.compile_resize(soon=True)
+        compiled.compile_resize()
         resized_by = compiled.resized_by
         calls[mode] = lambda use=compiled: use(path, out)
         calls[f"{mode}_by_pillow"] = lambda use=by_pillow: use(path, out)
