@@ -252,7 +252,7 @@ def test_grey_pictures_of_a_colour_model() -> None:
 @pytest.mark.parametrize(("width", "height"), [(33, 21), (8, 7), (2, 1), (40, 2)])
 def test_nothing_outside_of_the_picture_is_read(width: int, height: int, at_its_end: bool, rows_first: bool) -> None:
     """The picture lies where its process's memory begins, or ends: a byte further is a fault that kills."""
-    library, _ = resize_library(compiled_resize.declared, soon=False)
+    library, _ = resize_library(soon=False)
     tables = []
     for source, out, multiple in ((width, 9, 2), (height, 5, 1)):
         table = compiled_resize._Table.of(compiled_resize.axis_of(source, out, 0, source, "bilinear"), multiple)
@@ -273,8 +273,8 @@ def test_nothing_outside_of_the_picture_is_read(width: int, height: int, at_its_
         del place
 
 
-@pytest.mark.parametrize(("engine", "preprocessing", "by"), [("aot", "exact", USED), ("litert", "fast", USED)])
-def test_sessions_resize_so(engine: str, preprocessing: str, by: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("engine", "preprocessing"), [("aot", "exact"), ("litert", "fast")])
+def test_sessions_resize_so(engine: str, preprocessing: str, tmp_path: Path) -> None:
     model = tmp_path / "model.tflite"
     model.write_bytes(colour_model(16))
     contract = arenite.make_contract(arenite.read_graph(model), normalisation="unit")
@@ -283,7 +283,7 @@ def test_sessions_resize_so(engine: str, preprocessing: str, by: str, tmp_path: 
     for seed in range(4):
         answers = [one.classify(noise(50, 40, seed)).labels for one in (session, plain)]
         assert answers[0] == answers[1]
-    assert session.preprocessor.resized_by.startswith(by)
+    assert session.preprocessor.resized_by.startswith(USED)
     assert len(known(session.preprocessor, (50, 40))) == 1
     assert plain.preprocessor.resized_by == "Pillow"
 

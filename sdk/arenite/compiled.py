@@ -124,21 +124,22 @@ def host_library(graph: Graph) -> HostLibrary:
     if found.built:
         # Whoever prepares a computer by opening the model once has all that its sessions need.
         with suppress(AreniteError):
-            resize_library(lambda library: library, soon=False)
+            resize_library(soon=False)
     return found
 
 
-def resize_library(declared: Callable[[ctypes.CDLL], T], soon: bool) -> tuple[T, str]:
+def resize_library(soon: bool) -> tuple[ctypes.CDLL, str]:
     """The resize of pictures for this computer, compiled or from the cache, and the compiler that built it.
 
     Args:
-        declared: Takes the loaded library; what it raises for a damaged one makes it be built anew.
         soon: Not compiled by what can take half a minute.
 
     Raises:
         MissingToolError: It is not in the cache and there is no compiler.
         OutputError: The cache cannot be written.
     """
+    from arenite.compiled_resize import declared
+
     return _cached("resize", _RESIZE, lambda work: _build_resize(work, soon), declared)[:2]
 
 

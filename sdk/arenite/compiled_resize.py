@@ -103,7 +103,7 @@ class _Table:
 
 
 def _axis_struct(first: Array, weights: Array, extents: tuple[int, ...]) -> Any:
-    """As long as the arrays live."""
+    """Points to the arrays and does not keep them alive."""
     return ctypes.pointer(_AxisStruct(first.ctypes.data, weights.ctypes.data, *extents))
 
 
@@ -245,7 +245,7 @@ def usable_library() -> tuple[ctypes.CDLL | None, str]:
     from arenite.compiled import resize_library
 
     try:
-        library, compiler = resize_library(declared, soon=True)
+        library, compiler = resize_library(soon=True)
     except AreniteError as error:
         return None, error.what
     except Exception as error:  # a packed or stripped installation has many ways to lack its files

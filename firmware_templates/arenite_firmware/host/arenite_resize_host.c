@@ -30,19 +30,21 @@ INLINE run_sums_t add_run(run_sums_t sums, const uint8_t *in, run_sums_t weights
 }
 
 /* Packing saturates, which is the clipping. */
-INLINE void write_run(run_sums_t sums, uint8_t *out) {
-    const __m256i values = _mm256_srai_epi32(sums, WEIGHT_BITS);
+INLINE __m128i rounded(__m128i low, __m128i high) {
     const __m128i words =
-        _mm_packs_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
-    _mm_storel_epi64((__m128i *)(void *)out, _mm_packus_epi16(words, words));
+        _mm_packs_epi32(_mm_srai_epi32(low, WEIGHT_BITS), _mm_srai_epi32(high, WEIGHT_BITS));
+    return _mm_packus_epi16(words, words);
+}
+
+INLINE void write_run(run_sums_t sums, uint8_t *out) {
+    const __m128i run = rounded(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    _mm_storel_epi64((__m128i *)(void *)out, run);
 }
 
 /* Of two taps of a pixel. */
 INLINE void write_pixel(run_sums_t sums, uint8_t *out) {
     const __m128i both = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-    const __m128i values = _mm_srai_epi32(both, WEIGHT_BITS);
-    const __m128i words = _mm_packs_epi32(values, values);
-    const int32_t pixel = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+    const int32_t pixel = _mm_cvtsi128_si32(rounded(both, both));
     __builtin_memcpy(out, &pixel, sizeof pixel);
 }
 #elif defined(__aarch64__)
@@ -111,7 +113,7 @@ INLINE run_sums_t sums_of_rows(const uint8_t *in, uint32_t stride_bytes, const i
     return sums;
 }
 
-/* A pixel that is left behind the last run: with weights of the pixel's own, one tap of each row is a run with nothing. */
+/* A pixel that is left behind the last run: with as many zeros it is one. */
 INLINE void last_pixel(const uint8_t *in, uint32_t stride_bytes, const int32_t *weights, uint32_t taps,
                        uint8_t *out) {
     uint8_t run[RUN] = {0};

@@ -16,11 +16,10 @@
 #define ARENITE_TAPS 2  /* of columns their number is a multiple of this */
 
 typedef struct {
-    const uint32_t *first; /* of each pixel of the result: its first tap */
-    const int32_t
-        *weights;   /* [count][taps]; of columns each ARENITE_PIXEL times, once for each byte of a pixel */
-    uint32_t count; /* pixels of the result */
-    uint32_t taps;  /* of each */
+    const uint32_t *first;  /* of each pixel of the result: its first tap */
+    const int32_t *weights; /* [count][taps]; of columns each once for each byte of a pixel */
+    uint32_t count;         /* pixels of the result */
+    uint32_t taps;          /* of each */
 } arenite_axis_t;
 
 /* 1 where this processor has what the functions below need. */
